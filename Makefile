@@ -1,0 +1,56 @@
+# Needs Python 3.10-3.13 and make; a Java is among the locked dependencies, for machines without.
+# `make install` builds .venv; every other target does it first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# Bytecode makes each start of the command faster, so it is written whatever the shell says.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: install demo test check format bench bench-plan lock clean
+
+install: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' \
+	  || { echo "sqb needs Python 3.10 to 3.13; try: make PYTHON=python3.12 install" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m sqb.spark.java
+	$(BIN)/python -m sqb.spark.jars
+	-$(BIN)/python -m compileall -q $(VENV)/lib src
+	@touch $@
+
+demo: install
+	$(BIN)/sqb demo
+
+test: install
+	$(BIN)/python -m pytest
+
+check: install
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: install
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench bench-plan: install
+	$(BIN)/python benchmarks/plan.py
+
+# One lock for all supported Pythons, with markers where they differ.
+lock:
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)-lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.10 \
+	  --extra dev --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
+	  pyproject.toml -o requirements.lock
+	rm -rf $(VENV)-lock
+
+clean:
+	rm -rf $(VENV) $(VENV)-lock build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

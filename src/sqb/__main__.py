@@ -1,0 +1,8 @@
+"""``python -m sqb``: the same as the command ``sqb``."""
+
+from __future__ import annotations
+
+from sqb.cli.main import main
+
+if __name__ == "__main__":
+    main()

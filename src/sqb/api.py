@@ -1,0 +1,512 @@
+"""``Project``: the seam that notebooks, schedulers and the command line use.
+
+It brings the rooms together (compile, observe, decide, execute) and holds no rules of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from sqb.compile.compiler import compile_project
+from sqb.compile.nodes import Compiled
+from sqb.errors import SqbError, did_you_mean
+from sqb.execution.events import BuildResult
+from sqb.freshness.observe import observe_sources
+from sqb.graph.graph import Graph
+from sqb.graph.selectors import Selectable, select
+from sqb.identity.expected import SESSION_DEFAULTS, Expected, build_graph, expect
+from sqb.lake.catalog import Head, SqlCatalog
+from sqb.lake.facts import FactsCache
+from sqb.lake.metadata import TableFacts
+from sqb.lake.staging import stage_schema
+from sqb.planning.cascade import Verdict
+from sqb.planning.plan import Plan
+from sqb.planning.planner import decide
+from sqb.planning.situation import Situation
+from sqb.project.config import Config, load_config
+from sqb.project.layout import find_project, read_files
+from sqb.state.record import Record, decode, needs_repair, truth
+from sqb.state.rescheme import rescheme
+from sqb.state.store import StateStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from sqb.execution.events import Listener
+
+_CLOCK = "SQB_NOW"
+
+
+class Observed(msgspec.Struct, frozen=True):
+    """Everything one look at the lake gave."""
+
+    heads: dict[tuple[str, str], Head]
+    relations: dict[str, TableFacts]
+    rows: dict[str, Record]
+    recorded: dict[str, Record]
+    outdated: frozenset[str]
+    repairs: dict[str, Record]
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """Why a node runs or not, and the SQL that a run would send to Spark."""
+
+    plan: Plan
+    expected: Expected
+    record: Record | None
+    upstream: tuple[str, ...]
+    downstream: tuple[str, ...]
+    sql: str
+
+
+class Project:
+    """A project folder and a target.
+
+    ``spark``: a session of your own (notebook, spark-submit); it is used and never stopped.
+    """
+
+    def __init__(
+        self,
+        directory: str | Path = ".",
+        *,
+        target: str | None = None,
+        vars: Mapping[str, object] | None = None,
+        spark: SparkSession | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.environ = dict(os.environ if environ is None else environ)
+        self.root = find_project(Path(directory).absolute())
+        self.config: Config = load_config(
+            self.root, target=target, cli_vars=dict(vars or {}), environ=self.environ
+        )
+        self._given = spark
+        self._own: SparkSession | None = None
+
+    # Compile
+
+    @property
+    def work_dir(self) -> Path:
+        """``.sqb``: disposable, ignored by git."""
+        folder = self.root / ".sqb"
+        if not folder.exists():
+            folder.mkdir()
+            (folder / ".gitignore").write_text("*\n")
+        return folder
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The project's files, compiled; unchanged ones come from the cache."""
+        files = read_files(self.root)
+        if files.later:
+            raise SqbError(
+                "C011",
+                f"{files.later[0]}: this kind of file arrives in a later release",
+                file=files.later[0],
+                line=1,
+                help="release 0.5 brings functions, audits, tests, hooks and Python nodes",
+            )
+        cache = self.work_dir / "cache" / "compile.mp"
+        return compile_project(self.config, files, self.environ, cache)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Models, seeds and sources with their edges."""
+        return build_graph(self.compiled)
+
+    @cached_property
+    def expected(self) -> dict[str, Expected]:
+        """Every buildable node as the project wants it, parents first."""
+        return expect(self.compiled, self.graph, self.config)
+
+    def selectable(self) -> dict[str, Selectable]:
+        """Every node as selectors see it."""
+        out = {
+            e.name: Selectable(e.name, e.type, e.path, e.tags) for e in self.expected.values()
+        }
+        for source in self.compiled.sources.values():
+            out[source.name] = Selectable(source.name, "source", source.file or "", ())
+        return out
+
+    def select(self, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> frozenset[str]:
+        """The buildable nodes that selectors pick; without any, all of them."""
+        if not include and not exclude:
+            return frozenset(self.expected)
+        return frozenset(select(self.selectable(), self.graph, include, exclude))
+
+    # Observe
+
+    @cached_property
+    def catalog(self) -> SqlCatalog:
+        """The lake's catalog."""
+        catalog = self.config.catalog
+        return SqlCatalog(catalog.name, catalog.uri, catalog.warehouse)
+
+    @cached_property
+    def facts(self) -> FactsCache:
+        """What metadata files say, cached for ever by location."""
+        return FactsCache(self.work_dir / "cache" / "facts.mp", self.config.catalog.warehouse)
+
+    @cached_property
+    def store(self) -> StateStore:
+        """The state tables."""
+        catalog = self.config.catalog
+        cache = self.work_dir / "cache" / "state.mp"
+        return StateStore(catalog.name, catalog.uri, catalog.warehouse, cache)
+
+    def namespaces(self) -> list[str]:
+        """The schemas that this target writes."""
+        return sorted({e.namespace for e in self.expected.values()} | {self.config.target.schema})
+
+    def now(self) -> datetime:
+        """The clock of the command: ``SQB_NOW`` if it is set."""
+        text = self.environ.get(_CLOCK)
+        if not text:
+            return datetime.now(timezone.utc)
+        try:
+            moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        except ValueError as error:
+            raise SqbError(
+                "C008",
+                f"{_CLOCK}={text} is not an ISO instant",
+                help=f"for example {_CLOCK}=2026-01-31T06:00:00Z",
+            ) from error
+        return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+    def constants(self) -> dict[str, str]:
+        """The bound constants of this run, in the session's time zone."""
+        zone = self.config.spark.conf.get(
+            "spark.sql.session.timeZone", SESSION_DEFAULTS["spark.sql.session.timeZone"]
+        )
+        try:
+            local = self.now().astimezone(timezone.utc if zone == "UTC" else ZoneInfo(zone))
+        except (KeyError, ValueError, OSError) as error:
+            raise SqbError(
+                "C004",
+                f"spark.sql.session.timeZone = {zone} is not a known time zone",
+                help="use a region such as Europe/Berlin, or UTC",
+            ) from error
+        return {"current_date": local.date().isoformat()}
+
+    def observe(self) -> Observed:
+        """One look at the lake: heads, facts, records."""
+        heads = self.catalog.heads()
+        relations: dict[str, TableFacts] = {}
+        for name, expected in self.expected.items():
+            head = heads.get((expected.namespace, expected.relation))
+            if head is not None:
+                relations[name] = self.facts.get(head.location)
+        rows = self.store.latest(heads, self.namespaces())
+        recorded: dict[str, Record] = {}
+        repairs: dict[str, Record] = {}
+        for name, facts in relations.items():
+            row = rows.get(name)
+            found = truth(decode(facts.stamp), row, facts)
+            if found is None or found.node != name:
+                continue
+            recorded[name] = found
+            if needs_repair(found, row):
+                repairs[name] = found
+        translated, outdated = rescheme(recorded, lambda name, _: self._definition(heads, name))
+        return Observed(heads, relations, rows, translated, outdated, repairs)
+
+    def _definition(self, heads: Mapping[tuple[str, str], Head], name: str) -> str | None:
+        """The recorded text of a node: from its relation, or from the newest state row."""
+        from sqb.lake.metadata import definition
+        from sqb.state.definition import unpack
+
+        expected = self.expected[name]
+        head = heads.get((expected.namespace, expected.relation))
+        if head is None:
+            return None
+        record = decode(self.facts.get(head.location).stamp)
+        row = self.store.latest(heads, [expected.namespace]).get(name)
+        if row is not None and record is not None and row.query != record.query:
+            return self.store.definition([expected.namespace], name)
+        return unpack(definition(head.location))
+
+    # Decide
+
+    def plan(
+        self,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        *,
+        force: bool = False,
+        full_refresh: bool = False,
+    ) -> Plan:
+        """What a build would do now, and why. Writes nothing."""
+        selected = self.select(select, exclude)
+        observed = self.observe()
+        plan, _, _ = self._decide(selected, observed, force=force, full_refresh=full_refresh)
+        self.facts.save(h.location for h in observed.heads.values())
+        return self._with_diffs(plan, observed)
+
+    def _decide(
+        self, selected: frozenset[str], observed: Observed, *, force: bool, full_refresh: bool
+    ) -> tuple[Plan, dict[str, Verdict], Situation]:
+        situation = Situation(
+            target=self.config.target.name,
+            graph=self.graph,
+            expected=self.expected,
+            recorded=observed.recorded,
+            known=frozenset(observed.rows),
+            relations=observed.relations,
+            sources=observe_sources(
+                self.compiled.sources.values(), observed.heads, self.facts
+            ),
+            selected=selected,
+            constants=self.constants(),
+            force=force,
+            full_refresh=full_refresh,
+            outdated=observed.outdated,
+        )
+        plan, verdicts = decide(situation)
+        return plan, verdicts, situation
+
+    def _with_diffs(self, plan: Plan, observed: Observed) -> Plan:
+        """The plan with a diff of the definition where that is the reason."""
+        nodes = list(plan.nodes)
+        changed = False
+        for i, node in enumerate(nodes):
+            if node.reason not in ("query_changed", "config_changed") or node.action != "run":
+                continue
+            diff = self._diff(node.name, node.reason, observed)
+            nodes[i] = msgspec.structs.replace(node, diff=diff)
+            changed = True
+        return msgspec.structs.replace(plan, nodes=tuple(nodes)) if changed else plan
+
+    def _diff(self, name: str, reason: str, observed: Observed) -> str | None:
+        import difflib
+
+        expected = self.expected[name]
+        if reason == "query_changed":
+            before = self._definition(observed.heads, name)
+            after = self.compiled.models[name].sql
+        else:
+            before, after = observed.recorded[name].config, expected.config
+        if before is None:
+            return None
+        lines = difflib.unified_diff(
+            before.splitlines(), after.splitlines(), "built", expected.path, lineterm="", n=2
+        )
+        return "\n".join(lines)
+
+    # Do
+
+    def build(
+        self,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        *,
+        force: bool = False,
+        full_refresh: bool = False,
+        fail_fast: bool = False,
+        concurrency: int | None = None,
+        listener: Listener | None = None,
+        on_plan: Callable[[Plan], None] | None = None,
+        types: frozenset[str] | None = None,
+    ) -> BuildResult:
+        """Plan, then run what is stale. Spark is started only if there is work.
+
+        ``types`` narrows the selection (``sqb seed`` builds seeds alone); ``on_plan`` hears the
+        plan before anything runs.
+        """
+        selected = self.select(select, exclude)
+        if types is not None:
+            selected = frozenset(n for n in selected if self.expected[n].type in types)
+        observed = self.observe()
+        plan, verdicts, situation = self._decide(
+            selected, observed, force=force, full_refresh=full_refresh
+        )
+        plan = self._with_diffs(plan, observed)
+        self.facts.save(h.location for h in observed.heads.values())
+        if on_plan is not None:
+            on_plan(plan)
+        idle = not (plan.work or plan.rerecord or observed.repairs or self._leftovers(observed))
+        if idle:
+            return BuildResult.idle(plan)
+        return self._execute(
+            plan,
+            verdicts,
+            situation,
+            observed,
+            fail_fast=fail_fast,
+            concurrency=concurrency or self.config.settings.concurrency,
+            listener=listener or (lambda _: None),
+        )
+
+    def _leftovers(self, observed: Observed) -> bool:
+        """Did an earlier build leave staged tables behind?"""
+        stages = {stage_schema(namespace) for namespace in self.namespaces()}
+        return any(namespace in stages for namespace, _ in observed.heads)
+
+    def _execute(
+        self,
+        plan: Plan,
+        verdicts: dict[str, Verdict],
+        situation: Situation,
+        observed: Observed,
+        *,
+        fail_fast: bool,
+        concurrency: int,
+        listener: Listener,
+    ) -> BuildResult:
+        from sqb.execution.artifacts import Artifacts
+        from sqb.execution.build import execute
+        from sqb.execution.run import Run
+
+        run_id = new_run_id()
+        artifacts = Artifacts(self.work_dir / "runs" / run_id, plan)
+        run = Run(
+            run_id,
+            time.time_ns() // 1000,
+            self.config,
+            self.compiled,
+            situation,
+            verdicts,
+            observed.heads,
+            self.catalog,
+            self.facts,
+        )
+        result = execute(
+            run,
+            plan,
+            self.store,
+            lambda: self.session(artifacts.folder / "spark.log"),
+            repairs=observed.repairs,
+            fail_fast=fail_fast,
+            concurrency=concurrency,
+            listener=artifacts.listening(listener),
+        )
+        self.facts.save(h.location for h in observed.heads.values())
+        artifacts.finish(result)
+        return result
+
+    def session(self, log_file: Path | None = None) -> SparkSession:
+        """The Spark session: the one handed in, else this project's own, started on first use."""
+        from sqb.spark.session import SparkSettings, check_session, start_session
+
+        catalog, spark = self.config.catalog, self.config.spark
+        settings = SparkSettings(
+            catalog_name=catalog.name,
+            catalog_uri=catalog.uri,
+            warehouse=catalog.warehouse,
+            master=spark.master,
+            remote=spark.remote,
+            packages=spark.packages,
+            jars=spark.jars,
+            conf=spark.conf,
+            catalog_type=catalog.type,
+            properties=catalog.properties,
+        )
+        if self._given is not None:
+            check_session(self._given, settings)
+            return self._given
+        if self._own is None:
+            self._own = start_session(
+                settings,
+                log_file=log_file or self.work_dir / "spark.log",
+                app_name=f"sqb {self.config.name}",
+                environ=self.environ,
+            )
+        return self._own
+
+    def query(self, sql: str) -> DataFrame:
+        """Run a query in which names mean what they mean in a model."""
+        from sqb.compile.compiler import names_of
+        from sqb.compile.resolve import rebind
+        from sqb.execution.statement import full_name, render
+
+        names = names_of(self.config, self.compiled)
+        analysis, bindings, extra = rebind(sql, names, self.compiled.sources, "query")
+        sources = {**self.compiled.sources, **extra}
+
+        def place(name: str, _: bool) -> tuple[str, bool]:
+            node = self.expected.get(name)
+            if node is not None:
+                return full_name(self.catalog.name, node.namespace, node.relation), False
+            source = sources[name]
+            return full_name(self.catalog.name, source.namespace, source.table), False
+
+        text = render(sql.strip().rstrip(";"), analysis, bindings, place, {}).text
+        return self.session().sql(text)
+
+    def explain(self, name: str) -> Explanation:
+        """Why a node would run or not, and the SQL a run would send."""
+        from sqb.execution.run import Run
+
+        if name not in self.expected:
+            raise SqbError(
+                "S001",
+                f"there is no model or seed named `{name}`",
+                help=did_you_mean(name, self.expected) or "`sqb ls` lists all nodes",
+            )
+        observed = self.observe()
+        selected = frozenset(self.expected)
+        plan, verdicts, situation = self._decide(
+            selected, observed, force=False, full_refresh=False
+        )
+        only = msgspec.structs.replace(
+            plan, nodes=tuple(n for n in plan.nodes if n.name == name)
+        )
+        run = Run(
+            "explain",
+            0,
+            self.config,
+            self.compiled,
+            situation,
+            verdicts,
+            observed.heads,
+            self.catalog,
+            self.facts,
+        )
+        model = self.compiled.models.get(name)
+        sql = ""
+        if model is not None:
+            view = self.expected[name].materialized == "view"
+            sql = (run.view_statement(name) if view else run.statement(name)).text
+        return Explanation(
+            self._with_diffs(only, observed),
+            self.expected[name],
+            observed.recorded.get(name),
+            tuple(self.compiled.parents[name]),
+            tuple(sorted(self.graph.children[name])),
+            sql,
+        )
+
+    def history(self, name: str | None = None) -> list[dict[str, Any]]:
+        """Every recorded build of a node, or of all, oldest first."""
+        rows = self.store.history(self.namespaces())
+        return [row for row in rows if name is None or row["node_name"] == name]
+
+    def close(self) -> None:
+        """Stop the Spark session that this project started; one that was handed in goes on."""
+        if self._own is not None:
+            from sqb.spark.session import stop_session
+
+            stop_session(self._own)
+            self._own = None
+
+    def __enter__(self) -> Project:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def new_run_id() -> str:
+    """Sortable by time, unique: ``20260131T060000-1a2b3c``."""
+    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
+
+
+__all__ = ["Explanation", "Project"]

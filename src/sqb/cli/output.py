@@ -1,0 +1,113 @@
+"""Where a command's words go: text and colour, machine output, and the log file.
+
+With ``--json`` standard output holds one document and nothing else; text goes to standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from sqb.errors import SqbError
+
+#: The width of text that no terminal shows.
+PLAIN_WIDTH = 80
+_WIDEST = 120
+
+
+class Output:
+    """The streams of one command. A reader that went away silences it; it stops no build."""
+
+    def __init__(
+        self,
+        *,
+        json: bool = False,
+        no_color: bool = False,
+        quiet: bool = False,
+        verbose: bool = False,
+        log_file: Path | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        variables = os.environ if environ is None else environ
+        self.json = json
+        self.quiet = quiet
+        self.verbose = verbose
+        self.broken = False
+        self.stream: TextIO = sys.stderr if json else sys.stdout
+        self.terminal = self.stream.isatty() and variables.get("TERM") != "dumb"
+        self.color = self.terminal and not no_color and not variables.get("NO_COLOR")
+        columns = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
+        self.width = min(columns, _WIDEST) if self.terminal else PLAIN_WIDTH
+        self._log = _open_log(log_file) if log_file is not None else None
+
+    def style(self, text: str, **style: Any) -> str:
+        """``text`` in colour, where colour is wanted."""
+        if not self.color or not text:
+            return text
+        import click
+
+        return click.style(text, **style)
+
+    def line(self, text: str = "", **style: Any) -> None:
+        """A line for the reader; ``-q`` leaves it out."""
+        if not self.quiet:
+            self.important(text, **style)
+
+    def important(self, text: str = "", **style: Any) -> None:
+        """A line that ``-q`` leaves in."""
+        self._write(self.stream, self.style(text, **style) + "\n")
+        self.log(text)
+
+    def raw(self, text: str) -> None:
+        """A result, unchanged, on standard output."""
+        self._write(sys.stdout, text)
+
+    def document(self, value: object) -> None:
+        """The machine's output: one JSON document on standard output."""
+        import msgspec
+
+        encoded = msgspec.json.format(msgspec.json.encode(value), indent=2)
+        self._write(sys.stdout, encoded.decode() + "\n")
+
+    def error(self, text: str) -> None:
+        """Words about an error, on standard error."""
+        self._write(sys.stderr, text + "\n")
+        self.log(text)
+
+    def log(self, text: str) -> None:
+        """A line for ``--log-file`` alone."""
+        if self._log is None:
+            return
+        from datetime import datetime, timezone
+
+        import click
+
+        moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        for part in click.unstyle(text).splitlines():
+            self._log.write(f"{moment} {part}\n")
+        self._log.flush()
+
+    def _write(self, stream: TextIO, text: str) -> None:
+        if self.broken:
+            return
+        try:
+            stream.write(text)
+            stream.flush()
+        except BrokenPipeError:
+            self.broken = True
+
+
+def _open_log(path: Path) -> TextIO:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise SqbError(
+            "C008",
+            f"the log file {path} can't be written: {error.strerror or error}",
+            help="name another one with --log-file",
+        ) from None

@@ -1,0 +1,1 @@
+"""How results look: text for people, documents for machines. Nothing here decides anything."""

@@ -1,0 +1,93 @@
+"""The words for reasons and states, and the few ways text is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+#: reason -> the heading of its group, in the order in which groups are shown.
+TITLES: dict[str, str] = {
+    "first_run": "First run",
+    "full_refresh": "Full refresh",
+    "forced": "Forced",
+    "query_changed": "Query changed",
+    "config_changed": "Config changed",
+    "schema_changed": "Schema changed",
+    "function_changed": "Function changed",
+    "seed_changed": "Seed changed",
+    "identity_changed": "Identity changed",
+    "source_changed": "Source changed",
+    "source_unknown": "Source unknown",
+    "constant_changed": "Constant changed",
+    "relation_missing": "Relation missing",
+    "relation_changed": "Relation changed",
+    "upstream_changed": "Upstream changed",
+    "upstream_unchanged": "Upstream unchanged",
+    "run_despite_unchanged": "Run despite unchanged",
+    "no_change": "Normal",
+}
+
+#: What a heading alone does not tell.
+NOTES: dict[str, str] = {
+    "relation_missing": "built before, but gone from the lake",
+    "relation_changed": "written or altered by someone else",
+    "constant_changed": "current_date() moved",
+}
+
+
+def title(reason: str) -> str:
+    """The heading of a reason."""
+    return TITLES.get(reason) or words(reason).capitalize()
+
+
+def words(reason: str) -> str:
+    """A reason inside a sentence.
+
+    >>> words("query_changed")
+    'query changed'
+    """
+    return reason.replace("_", " ")
+
+
+def count(number: int, noun: str) -> str:
+    """
+    >>> count(1, "row"), count(1204, "row")
+    ('1 row', '1,204 rows')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def some(names: Sequence[str], width: int) -> str:
+    """As many names as fit into ``width`` columns, then how many are left.
+
+    >>> some(["orders", "customers", "payments"], 20)
+    'orders and 2 more'
+    """
+    text = ", ".join(names)
+    if len(text) <= width:
+        return text
+    for shown in range(len(names) - 1, 0, -1):
+        text = f"{', '.join(names[:shown])} and {len(names) - shown} more"
+        if len(text) <= width or shown == 1:
+            return text
+    return text
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(0.21), duration(12.34), duration(135)
+    ('0.21s', '12.3s', '2m 15s')
+    """
+    if seconds < 10:
+        return f"{seconds:.2f}s"
+    if seconds < 100:
+        return f"{seconds:.1f}s"
+    return f"{int(seconds // 60)}m {int(seconds % 60):02d}s"
+
+
+def wrapped(text: str, width: int, indent: str) -> list[str]:
+    """A sentence over as many lines as it needs; the first is not indented."""
+    import textwrap
+
+    return textwrap.wrap(
+        text, max(width, 30), subsequent_indent=indent, break_long_words=False
+    ) or [""]

@@ -1,0 +1,304 @@
+"""Files in, compiled project out; unchanged files come from the cache."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sqb
+from sqb import cachefile
+from sqb.compile.cache import LAYOUT, CompileCache, fingerprint
+from sqb.compile.nodes import (
+    Binding,
+    Compiled,
+    CompiledModel,
+    CompiledSeed,
+    ModelSettings,
+    SourceTable,
+)
+from sqb.compile.resolve import Names
+from sqb.errors import SqbError
+from sqb.hashing import digest
+from sqb.project.config import Config
+from sqb.project.layout import ProjectFiles
+from sqb.sql.version import scheme
+
+if TYPE_CHECKING:
+    from sqb.sql.expand import Scope
+
+
+def compile_project(
+    config: Config, files: ProjectFiles, environ: Mapping[str, str], cache_path: Path | None
+) -> Compiled:
+    """Compile everything that changed since the cache was written, and resolve all references."""
+    key = _key(config, files)
+    cache = cachefile.read(cache_path, CompileCache, LAYOUT) if cache_path else None
+    if cache is None or cache.key != key:
+        cache = CompileCache(key=key)
+    models, changed_models = _models(config, files, environ, cache)
+    seeds, changed_seeds = _seeds(files, cache)
+    sources, changed_sources = _sources(files, environ, cache)
+    if cache_path is not None and (changed_models or changed_seeds or changed_sources):
+        cachefile.write(cache_path, cache, LAYOUT)
+    return link(config, models, seeds, sources)
+
+
+def namespace_of(config: Config, schema: str | None) -> str:
+    """The physical schema of a node: the target's own, or ``<target schema>_<header schema>``."""
+    return f"{config.target.schema}_{schema}" if schema else config.target.schema
+
+
+def _key(config: Config, files: ProjectFiles) -> bytes:
+    settings = json.dumps(
+        [config.defaults, config.path_defaults, config.vars], sort_keys=True, default=str
+    )
+    parts = [sqb.__version__, scheme(), settings, config.root if files.macros else ""]
+    encoded = [part.encode() for part in parts]
+    for path, content in files.macros.items():
+        encoded += [path.encode(), content]
+    return fingerprint(*encoded)
+
+
+def _models(
+    config: Config, files: ProjectFiles, environ: Mapping[str, str], cache: CompileCache
+) -> tuple[list[CompiledModel], bool]:
+    out: list[CompiledModel] = []
+    kept: dict[str, tuple[bytes, CompiledModel]] = {}
+    stale: list[tuple[str, bytes, bytes]] = []
+    for path, content in files.models.items():
+        mark = fingerprint(content)
+        entry = cache.models.get(path)
+        if entry is not None and entry[0] == mark and _same_env(entry[1].env, environ):
+            kept[path] = entry
+            out.append(entry[1])
+        else:
+            stale.append((path, content, mark))
+    if stale:
+        scope = _scope(config, files, environ)
+        for path, content, mark in stale:
+            model = compile_model(path, content, config, scope)
+            kept[path] = (mark, model)
+            out.append(model)
+    changed = bool(stale) or len(kept) != len(cache.models)
+    cache.models = kept
+    return out, changed
+
+
+def _same_env(env: dict[str, str], environ: Mapping[str, str]) -> bool:
+    return all(environ.get(name) == value for name, value in env.items())
+
+
+def _scope(config: Config, files: ProjectFiles, environ: Mapping[str, str]) -> Scope:
+    from sqb.compile.macros import load_macros
+    from sqb.sql.expand import Scope
+
+    return Scope(load_macros(Path(config.root), list(files.macros)), config.vars, environ)
+
+
+def compile_model(path: str, content: bytes, config: Config, scope: Scope) -> CompiledModel:
+    """One file: header, expansion, references, identity."""
+    from sqb.project.header import split_model
+    from sqb.project.keys import check_available, model_config
+    from sqb.project.names import check_name
+    from sqb.sql.expand import expand
+    from sqb.sql.references import analyse
+    from sqb.sql.tokens import canonical
+
+    name = Path(path).stem
+    check_name(name, "model", file=path)
+    text = split_model(decode(content, path), path)
+    header = model_config(
+        text.values, text.lines, path, config.defaults, config.path_defaults, path
+    )
+    check_available(header, path, text.lines)
+    expanded = expand(text.body, scope, file=path, first_line=text.body_line)
+    sql = expanded.spliced.text.rstrip()
+    while sql.endswith(";"):
+        sql = sql[:-1].rstrip()
+    analysis = analyse(sql, file=path, first_line=text.body_line)
+    settings = ModelSettings(
+        materialized=header.materialized,
+        tags=header.tags,
+        description=header.description,
+        schema=header.schema,
+        alias=header.alias,
+        enabled=header.enabled,
+        partitioned_by=header.partitioned_by,
+        sorted_by=header.sorted_by,
+        table_properties=header.table_properties,
+        identity=header.identity,
+    )
+    return CompiledModel(
+        name=name,
+        path=path,
+        settings=settings,
+        sql=sql,
+        pieces=expanded.spliced.pieces,
+        body=text.body,
+        first_line=text.body_line,
+        analysis=analysis,
+        query_hash=digest(canonical(sql)),
+        env=expanded.env,
+    )
+
+
+def decode(content: bytes, path: str) -> str:
+    """The text of a project file."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SqbError(
+            "P017", "the file is not valid UTF-8", file=path, line=line, help="save it as UTF-8"
+        ) from error
+
+
+def _seeds(files: ProjectFiles, cache: CompileCache) -> tuple[list[CompiledSeed], bool]:
+    specs_mark = fingerprint(*(part for item in files.seed_yaml.items() for part in _pair(item)))
+    out: list[CompiledSeed] = []
+    kept: dict[str, tuple[bytes, CompiledSeed]] = {}
+    specs = None
+    for path, content in files.seeds.items():
+        mark = fingerprint(specs_mark, content)
+        entry = cache.seeds.get(path)
+        if entry is None or entry[0] != mark:
+            from sqb.project.seeds import load_seed_specs, read_seed, seed_identity
+
+            if specs is None:
+                specs = load_seed_specs(files.seed_yaml)
+            spec = specs.get(Path(path).stem)
+            seed = read_seed(path, content, spec)
+            compiled = CompiledSeed(
+                name=seed.name,
+                path=path,
+                schema=spec.schema if spec else None,
+                tags=tuple(spec.tags) if spec else (),
+                description=spec.description if spec else None,
+                columns=seed.columns,
+                rows=len(seed.rows),
+                content_hash=digest(seed_identity(seed)),
+            )
+            entry = (mark, compiled)
+        kept[path] = entry
+        out.append(entry[1])
+    changed = kept != cache.seeds
+    cache.seeds = kept
+    return out, changed
+
+
+def _pair(item: tuple[str, bytes]) -> tuple[bytes, bytes]:
+    return item[0].encode(), item[1]
+
+
+def _sources(
+    files: ProjectFiles, environ: Mapping[str, str], cache: CompileCache
+) -> tuple[dict[str, SourceTable], bool]:
+    parts = [part for item in files.sources.items() for part in _pair(item)]
+    if any(b"${ENV:" in content for content in files.sources.values()):
+        parts.append(json.dumps(sorted(environ.items())).encode())
+    mark = fingerprint(*parts)
+    if cache.sources_key == mark:
+        return cache.sources, False
+    from sqb.project.sources import check_sources_available, load_sources
+
+    declared = load_sources(files.sources, environ)
+    check_sources_available(declared)
+    cache.sources_key = mark
+    cache.sources = {
+        s.name: SourceTable(s.name, s.schema or "", s.table, True, s.file, s.line)
+        for s in declared.values()
+    }
+    return cache.sources, True
+
+
+def link(
+    config: Config,
+    models: list[CompiledModel],
+    seeds: list[CompiledSeed],
+    sources: dict[str, SourceTable],
+) -> Compiled:
+    """Check that names are unique, then resolve every reference to a node."""
+    enabled = _unique(models, seeds, sources)
+    seed_names = {seed.name: seed for seed in seeds}
+    disabled = frozenset(m.name for m in models if not m.settings.enabled)
+    names = _names(config, enabled, seed_names, sources, disabled)
+    used = dict(sources)
+    bindings: dict[str, tuple[Binding, ...]] = {}
+    parents: dict[str, tuple[str, ...]] = {}
+    for name, model in enabled.items():
+        bound: list[Binding] = []
+        for reference in model.analysis.references:
+            binding, undeclared = names.bind(reference, model.path)
+            if undeclared is not None:
+                used.setdefault(undeclared.name, undeclared)
+            bound.append(binding)
+        bindings[name] = tuple(bound)
+        parents[name] = tuple(dict.fromkeys(b.name for b in bound))
+    for name in (*seed_names, *used):
+        parents[name] = ()
+    return Compiled(enabled, seed_names, used, bindings, parents, disabled)
+
+
+def names_of(config: Config, compiled: Compiled) -> Names:
+    """The names that a text outside the project's files may use."""
+    return _names(config, compiled.models, compiled.seeds, compiled.sources, compiled.disabled)
+
+
+def _names(
+    config: Config,
+    models: Mapping[str, CompiledModel],
+    seeds: Mapping[str, CompiledSeed],
+    sources: Mapping[str, SourceTable],
+    disabled: frozenset[str],
+) -> Names:
+    namespaces = {namespace_of(config, m.settings.schema) for m in models.values()}
+    namespaces |= {namespace_of(config, s.schema) for s in seeds.values()}
+    return Names(models, disabled, seeds, sources, namespaces, config.catalog.name)
+
+
+def _unique(
+    models: list[CompiledModel], seeds: list[CompiledSeed], sources: dict[str, SourceTable]
+) -> dict[str, CompiledModel]:
+    seen: dict[str, str] = {}
+    relations: dict[tuple[str | None, str], str] = {}
+    for model in models:
+        _claim(seen, model.name, model.path)
+    for seed in seeds:
+        _claim(seen, seed.name, seed.path)
+    for source in sources.values():
+        _claim(seen, source.name, source.file or "sources", source.line)
+    enabled = {m.name: m for m in models if m.settings.enabled}
+    for model in enabled.values():
+        place = (model.settings.schema, model.settings.alias or model.name)
+        _claim_relation(relations, place, model.path)
+    for seed in seeds:
+        _claim_relation(relations, (seed.schema, seed.name), seed.path)
+    return enabled
+
+
+def _claim(seen: dict[str, str], name: str, path: str, line: int | None = None) -> None:
+    if name in seen:
+        raise SqbError(
+            "P007",
+            f"two things are named `{name}`: {seen[name]} and {path}",
+            file=path,
+            line=line or 1,
+            help="names are unique across models, seeds and sources: rename one of the files",
+        )
+    seen[name] = path
+
+
+def _claim_relation(
+    seen: dict[tuple[str | None, str], str], place: tuple[str | None, str], path: str
+) -> None:
+    if place in seen:
+        raise SqbError(
+            "P007",
+            f"two nodes would write the table `{place[1]}`: {seen[place]} and {path}",
+            file=path,
+            line=1,
+            help="give one of them another `alias` or `schema`",
+        )
+    seen[place] = path

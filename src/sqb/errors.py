@@ -1,0 +1,132 @@
+"""The registry of error codes, and the one exception that users see.
+
+An error is a small lesson: what is wrong, where, and how to mend it. Every code is registered
+here and listed in ``docs/errors.md``; raising an unregistered one fails at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+#: code -> what it means. Families: C the call and the config, P the project's files, S selection
+#: and state, L the lake, X what happens while running, J Java and Spark set-up.
+CODES: dict[str, str] = {
+    "C001": "no project here: sqlbuild_project.toml was not found",
+    "C002": "a TOML file can't be parsed",
+    "C003": "unknown key in a config file",
+    "C004": "a config value has the wrong type or is not allowed",
+    "C005": "an environment variable that the config names is not set",
+    "C006": "unknown target",
+    "C007": "the catalog type or address is not supported",
+    "C008": "bad command line",
+    "C009": "the directory is not empty or already holds a project",
+    "C010": "confirmation is needed and there is no terminal",
+    "C011": "a feature that a later release brings",
+    "P001": "a model header can't be parsed",
+    "P002": "unknown key in a model header",
+    "P003": "a header value has the wrong form or is not allowed",
+    "P004": "SQL that can't be parsed",
+    "P005": "a reference to a name that does not exist",
+    "P006": "models that depend on each other in a circle",
+    "P007": "two things with one name",
+    "P008": "a macro is unknown or failed",
+    "P009": "a variable is not defined",
+    "P010": "an environment variable used in SQL is not set or not allowed",
+    "P011": "a YAML file can't be parsed or has a wrong form",
+    "P012": "a seed's CSV can't be read",
+    "P013": "a column without a type (SELECT NULL AS x)",
+    "P014": "a model referred to by its schema instead of its bare name",
+    "P015": "a reference of the wrong kind (__ref on a seed, …)",
+    "P016": "a name that can't be used for a model, seed or source",
+    "P017": "a file is not valid UTF-8",
+    "P018": "a project file can't be read",
+    "S001": "the selection matched nothing",
+    "S002": "a selector can't be understood",
+    "S301": "selected models need upstreams that were never built",
+    "S302": "a selected model rests on stale upstreams outside the selection",
+    "S303": "a source table does not exist",
+    "S304": "values that differ on every run never make a model stale",
+    "L001": "the catalog can't be reached",
+    "L002": "the project was moved: its tables' metadata holds another path",
+    "L003": "another build published the model meanwhile",
+    "L004": "a table's metadata can't be read",
+    "L005": "the name is taken by something sqb did not make",
+    "X001": "Spark refused or failed a model's query",
+    "X002": "a column type that Iceberg tables can't hold",
+    "X003": "a seed value does not fit its column type",
+    "X004": "an unexpected failure while running a model",
+    "X005": "interrupted",
+    "J001": "no usable Java",
+    "J002": "a jar could not be fetched",
+    "J003": "Spark did not start",
+    "J004": "the Spark session that was handed in can't be used",
+}
+
+
+class SqbError(Exception):
+    """An error meant for the user: code, one sentence, place, help.
+
+    ``exit_code`` is 2 while nothing was touched (the call, config or project is wrong) and 1 for
+    what failed while running.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        help: str | None = None,
+        exit_code: int = 2,
+    ) -> None:
+        if code not in CODES:
+            raise AssertionError(f"unregistered error code {code}")
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.file = file
+        self.line = line
+        self.help = help
+        self.exit_code = exit_code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (self.code, self.message, self.to_json(), self.exit_code))
+
+    def to_json(self) -> dict[str, object]:
+        """The form of ``contract`` section 4: what ``--json`` prints and artifacts keep."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "file": self.file,
+            "line": self.line,
+            "help": self.help,
+        }
+
+
+def _rebuild(code: str, message: str, fields: dict[str, object], exit_code: int) -> SqbError:
+    error = SqbError(code, message, exit_code=exit_code)
+    error.file, error.line, error.help = fields["file"], fields["line"], fields["help"]  # type: ignore[assignment]
+    return error
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like ``name``, if one is close enough to suggest.
+
+    >>> nearest("materialised", ["materialized", "tags"])
+    'materialized'
+    """
+    folded = {k.lower(): k for k in known}
+    found = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+    return folded[found[0]] if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """A help sentence with the nearest known name, or None.
+
+    >>> did_you_mean("materialised", ["materialized", "tags"])
+    'did you mean `materialized`?'
+    """
+    found = nearest(name, known)
+    return f"did you mean `{found}`?" if found else None

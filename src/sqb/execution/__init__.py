@@ -1,0 +1,1 @@
+"""Plan in, tables out: walks the plan with Spark and decides nothing the plan could have decided."""

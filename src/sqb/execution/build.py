@@ -1,0 +1,217 @@
+"""The build: start Spark while the lake is opened, run the plan, record what really happened."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from sqb.errors import SqbError
+from sqb.execution.events import BuildResult, Event, Listener, NodeResult
+from sqb.execution.nodes import amend, build_node, still_current
+from sqb.execution.run import Run
+from sqb.execution.scheduler import run_all
+from sqb.execution.table import Outcome
+from sqb.hashing import digest
+from sqb.lake.cleanup import sweep
+from sqb.lake.failpoints import reached
+from sqb.lake.staging import Lease, stage_schema
+from sqb.planning.plan import Plan, PlannedNode
+from sqb.spark.pool import SessionPool
+from sqb.spark.session import add_tag, interrupt, name_jobs
+from sqb.state.record import Record
+from sqb.state.store import StateStore
+from sqb.state.tables import Fingerprint, Observation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def execute(
+    run: Run,
+    plan: Plan,
+    store: StateStore,
+    open_session: Callable[[], SparkSession],
+    *,
+    repairs: Mapping[str, Record],
+    fail_fast: bool,
+    concurrency: int,
+    listener: Listener,
+) -> BuildResult:
+    """Walk the plan. State is appended once, at the end, also after failures and Ctrl-C."""
+    started = time.perf_counter()
+    namespaces = sorted({run.expected(n.name).namespace for n in plan.nodes})
+    stages = [stage_schema(namespace) for namespace in namespaces]
+    outcomes: dict[str, Outcome] = {}
+    results: dict[str, NodeResult] = {}
+    interrupted = False
+    work = {node.name: node for node in plan.work}
+    if work:
+        opening = threading.Thread(target=store.open, name="open the lake", daemon=True)
+        opening.start()
+        with Lease(run.catalog, stages, run.id):
+            listener(Event("spark_starting"))
+            session = open_session()
+            listener(Event("spark_started"))
+            opening.join()
+            for stage in stages:
+                sweep(run.catalog, stage, time.time(), facts=run.facts)
+            run.pool = SessionPool(session, concurrency)
+            results, interrupted = _walk(
+                run, work, outcomes, session, fail_fast, concurrency, listener
+            )
+    else:
+        for stage in stages:
+            sweep(run.catalog, stage, time.time(), facts=run.facts)
+    _record(run, plan, store, outcomes, results, repairs)
+    reached("publish:7")
+    nodes = tuple(
+        results.get(node.name) or NodeResult(node.name, "current", node.reason)
+        for node in plan.nodes
+    )
+    return BuildResult(run.id, plan, nodes, time.perf_counter() - started, interrupted)
+
+
+def _walk(
+    run: Run,
+    work: Mapping[str, PlannedNode],
+    outcomes: dict[str, Outcome],
+    session: SparkSession,
+    fail_fast: bool,
+    concurrency: int,
+    listener: Listener,
+) -> tuple[dict[str, NodeResult], bool]:
+    stop = threading.Event()
+    sessions: set[SparkSession] = set()
+
+    def one(name: str) -> NodeResult:
+        node = work[name]
+        began = time.perf_counter()
+        try:
+            states = run.input_states(name)
+            if still_current(run, node, states):
+                outcome = amend(run, name, states)
+                reason = "upstream_unchanged"
+            else:
+                if run.pool is None:
+                    raise AssertionError("no sessions")
+                listener(Event("node_started", name))
+                with run.pool.acquire() as sibling:
+                    sessions.add(sibling)
+                    name_jobs(sibling, f"sqb {name}")
+                    add_tag(sibling, f"sqb-{run.id}")
+                    outcome = build_node(run, sibling, node, states)
+                reason = node.reason
+        except SqbError as error:
+            if stop.is_set():
+                error = SqbError("X005", f"`{name}` was interrupted", exit_code=1)
+            seconds = time.perf_counter() - began
+            return NodeResult(name, "failed", node.reason, seconds, error=error.to_json())
+        except Exception as error:  # a thread must always answer, whatever happened
+            wrapped = SqbError(
+                "X004", f"`{name}`: {type(error).__name__}: {error}", exit_code=1
+            )
+            seconds = time.perf_counter() - began
+            return NodeResult(name, "failed", node.reason, seconds, error=wrapped.to_json())
+        outcomes[name] = outcome
+        run.publish(name, outcome.published)
+        seconds = time.perf_counter() - began
+        return NodeResult(name, outcome.status, reason, seconds, outcome.rows)  # type: ignore[arg-type]
+
+    def cancel() -> None:
+        stop.set()
+        listener(Event("note", message="interrupted: cancelling what runs"))
+        for sibling in list(sessions):
+            interrupt(sibling, f"sqb-{run.id}")
+
+    return run_all(
+        list(work),
+        _dependencies(run, work),
+        one,
+        concurrency=concurrency,
+        fail_fast=fail_fast,
+        on_result=lambda result: listener(Event("node_finished", result.name, result)),
+        on_stop=cancel,
+    )
+
+
+def _dependencies(run: Run, work: Mapping[str, PlannedNode]) -> dict[str, list[str]]:
+    """For each node of the work: the work it rests on, seen through views that stay as they are."""
+    through: dict[str, frozenset[str]] = {}
+    for name, expected in run.situation.expected.items():
+        above: set[str] = set()
+        for parent in expected.inputs:
+            if parent in work:
+                above.add(parent)
+            else:
+                above |= through.get(parent, frozenset())
+        through[name] = frozenset(above)
+    return {name: sorted(through[name]) for name in work}
+
+
+def _record(
+    run: Run,
+    plan: Plan,
+    store: StateStore,
+    outcomes: Mapping[str, Outcome],
+    results: Mapping[str, NodeResult],
+    repairs: Mapping[str, Record],
+) -> None:
+    """Append what is true now: built, confirmed, amended and repaired nodes, consumed sources."""
+    records = dict(repairs)
+    for name in plan.rerecord:
+        states = run.input_states(name)
+        records[name] = amend(run, name, states).published.record
+    for name, outcome in outcomes.items():
+        records[name] = outcome.published.record
+    fingerprints = [
+        Fingerprint(
+            record,
+            run.catalog.name,
+            run.expected(name).namespace,
+            run.expected(name).relation,
+            run.definition(name),
+        )
+        for name, record in sorted(records.items())
+    ]
+    observed_in = _observed(run, outcomes, results)
+    observations = []
+    for source in sorted(observed_in):
+        table = run.compiled.sources[source]
+        data = run.situation.sources[source].data
+        observations.append(
+            Observation(
+                source,
+                run.catalog.name,
+                table.namespace,
+                table.table,
+                run.id,
+                data,
+                digest(source, "adapter", "snapshot", data),
+                run.now_us,
+            )
+        )
+    if fingerprints or observations:
+        store.append(fingerprints, observations, observed_in)
+
+
+def _observed(
+    run: Run, outcomes: Mapping[str, Outcome], results: Mapping[str, NodeResult]
+) -> dict[str, list[str]]:
+    """Sources that moved and whose readers in this run all succeeded -> those readers' schemas."""
+    readers: dict[str, list[str]] = {}
+    for name in results:
+        for parent in run.expected(name).inputs:
+            if parent in run.situation.sources:
+                readers.setdefault(parent, []).append(name)
+    out: dict[str, list[str]] = {}
+    for source, names in readers.items():
+        if any(name not in outcomes for name in names):
+            continue
+        now = run.situation.sources[source].data
+        before = [run.situation.recorded.get(name) for name in names]
+        moved = [r is None or r.consumed().get(source) is None or r.consumed()[source].data != now for r in before]
+        if any(moved):
+            out[source] = sorted({run.expected(name).namespace for name in names})
+    return out

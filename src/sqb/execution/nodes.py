@@ -1,0 +1,85 @@
+"""One node of a plan, brought up to date: the step from materialization to the code that does it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqb.execution.failures import explain
+from sqb.execution.run import Published, Run
+from sqb.execution.seed import build_seed
+from sqb.execution.table import Layout, Outcome, write_table
+from sqb.execution.view import build_view
+from sqb.planning.inputs import moved_inputs
+from sqb.planning.plan import PlannedNode
+from sqb.identity.data_id import InputState, view_state
+from sqb.project.seeds import Seed, load_seed_specs, read_seed
+from sqb.sql.splice import Spliced
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def still_current(run: Run, node: PlannedNode, states: dict[str, InputState]) -> bool:
+    """Did everything that a *maybe* node waited for come out as the node consumed it?"""
+    record = run.situation.recorded.get(node.name)
+    if node.if_changed is None or record is None:
+        return False
+    return not moved_inputs(
+        record,
+        run.expected(node.name).inputs,
+        states,
+        run.situation.sources,
+        schema_only=node.materialized == "view",
+    )
+
+
+def amend(run: Run, name: str, states: dict[str, InputState]) -> Outcome:
+    """The relation stands although something above moved: record that, touch nothing."""
+    expected = run.expected(name)
+    before = run.situation.recorded[name]
+    facts = run.situation.relations[name]
+    data, schema = before.data, before.schema
+    if expected.materialized == "view":
+        constants = {key: run.situation.constants[key] for key in before.constants}
+        state = view_state(before.local, states, constants, before.version)
+        data, schema = state.data, state.schema
+    record = run.make_record(
+        name, states, facts, data=data, schema=schema, rows=before.rows, keep_local=True
+    )
+    import msgspec
+
+    record = msgspec.structs.replace(record, snapshot=before.snapshot)
+    head = run.heads[(expected.namespace, expected.relation)]
+    return Outcome(Published(head, facts, record), "current", amended=True)
+
+
+def build_node(
+    run: Run, session: SparkSession, node: PlannedNode, states: dict[str, InputState]
+) -> Outcome:
+    """Run one node; every error comes out in the user's terms."""
+    name = node.name
+    model = run.compiled.models.get(name)
+    sent: Spliced | None = None
+    try:
+        if model is None:
+            return build_seed(run, session, name, _seed(run, name), states)
+        if node.materialized == "view":
+            sent = run.view_statement(name)
+            return build_view(run, session, name, states)
+        sent = run.statement(name)
+        settings = model.settings
+        layout = Layout(settings.partitioned_by, settings.sorted_by, settings.table_properties)
+        return write_table(run, session, name, session.sql(sent.text), states, layout)
+    except Exception as error:
+        raise explain(error, name, model, sent) from error
+
+
+def _seed(run: Run, name: str) -> Seed:
+    from pathlib import Path
+
+    root = Path(run.config.root)
+    specs = load_seed_specs(
+        {str(p.relative_to(root)): p.read_bytes() for p in sorted(root.glob("seeds/**/*.y*ml"))}
+    )
+    path = run.compiled.seeds[name].path
+    return read_seed(path, (root / path).read_bytes(), specs.get(name))

@@ -1,0 +1,242 @@
+"""One build in progress: what it knows, what it pinned, and what each node really consumed.
+
+Shared by the threads of the scheduler; the little that changes is behind a lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from sqb.compile.compiler import names_of
+from sqb.compile.nodes import Binding, Compiled
+from sqb.compile.resolve import rebind
+from sqb.execution.statement import full_name, pinned, render
+from sqb.identity.data_id import InputState, source_data, view_state
+from sqb.identity.expected import Expected, compose_version
+from sqb.lake.catalog import Head, SqlCatalog
+from sqb.lake.facts import FactsCache
+from sqb.lake.metadata import TableFacts, definition
+from sqb.planning.cascade import Verdict
+from sqb.planning.situation import Situation, definition_local
+from sqb.project.config import Config
+from sqb.sql.analysis import Analysis
+from sqb.sql.splice import Spliced
+from sqb.sql.version import scheme
+from sqb.state.definition import unpack
+from sqb.state.record import Consumed, Record, physical
+
+if TYPE_CHECKING:
+    from sqb.spark.pool import SessionPool
+
+
+class Published(msgspec.Struct, frozen=True):
+    """A relation as it stands after this run built or confirmed it."""
+
+    head: Head
+    facts: TableFacts
+    record: Record
+
+
+class Run:
+    """A build: its plan's facts, its pins, and what came out so far."""
+
+    def __init__(
+        self,
+        run_id: str,
+        now_us: int,
+        config: Config,
+        compiled: Compiled,
+        situation: Situation,
+        verdicts: Mapping[str, Verdict],
+        heads: Mapping[tuple[str, str], Head],
+        catalog: SqlCatalog,
+        facts: FactsCache,
+    ) -> None:
+        self.id = run_id
+        self.now_us = now_us
+        self.config = config
+        self.compiled = compiled
+        self.situation = situation
+        self.verdicts = verdicts
+        self.heads = heads
+        self.catalog = catalog
+        self.facts = facts
+        self.pool: SessionPool | None = None
+        self._published: dict[str, Published] = {}
+        self._lock = threading.Lock()
+
+    # What is known of a node
+
+    def expected(self, name: str) -> Expected:
+        """The node as the project wants it."""
+        return self.situation.expected[name]
+
+    def published(self, name: str) -> Published | None:
+        """What this run made of a node, if it is done."""
+        with self._lock:
+            return self._published.get(name)
+
+    def publish(self, name: str, result: Published) -> None:
+        """Remember what this run made of a node."""
+        with self._lock:
+            self._published[name] = result
+        self.facts.add(result.head.location, result.facts)
+
+    def record(self, name: str) -> Record | None:
+        """The newest record of a node."""
+        done = self.published(name)
+        return done.record if done else self.situation.recorded.get(name)
+
+    def relation(self, name: str) -> TableFacts | None:
+        """The facts of a node's or source's relation: this run's result, else the pinned head."""
+        done = self.published(name)
+        if done is not None:
+            return done.facts
+        if name in self.situation.expected:
+            return self.situation.relations.get(name)
+        source = self.compiled.sources[name]
+        head = self.heads.get((source.namespace, source.table))
+        return self.facts.get(head.location) if head else None
+
+    def state(self, name: str) -> InputState:
+        """A node or source as its readers in this run find it."""
+        if name in self.situation.sources:
+            return self.situation.sources[name]
+        record, facts = self.record(name), self.relation(name)
+        if record is not None and record.materialized == "view":
+            states = {item.name: self.state(item.name) for item in record.inputs}
+            constants = {key: self.situation.constants[key] for key in record.constants}
+            return view_state(record.local, states, constants, record.version)
+        if facts is None:
+            raise AssertionError(f"{name} is read before it was built")
+        verdict = self.verdicts[name]
+        if record is None or (self.published(name) is None and verdict.state is None):
+            # written by someone else: all that is known is its snapshot
+            table = physical(facts)
+            return InputState(source_data(facts.uuid, table, facts.data_snapshot_id), table, "")
+        return InputState(record.data, record.schema, record.version)
+
+    def input_states(self, name: str) -> dict[str, InputState]:
+        """Every input of a node as it is now."""
+        return {parent: self.state(parent) for parent in self.expected(name).inputs}
+
+    # What a node reads
+
+    def statement(self, name: str) -> Spliced:
+        """The query of a model with every input pinned and upstream views spliced in."""
+        model = self.compiled.models[name]
+        return self._render(model.sql, model.analysis, self.compiled.bindings[name])
+
+    def view_statement(self, name: str) -> Spliced:
+        """The query of a view model as the catalog keeps it: full names, nothing pinned."""
+        model = self.compiled.models[name]
+        return render(
+            model.sql,
+            model.analysis,
+            self.compiled.bindings[name],
+            lambda parent, _: (self.place(parent), False),
+            {},
+        )
+
+    def place(self, name: str) -> str:
+        """The full name of a node's or source's relation."""
+        if name in self.situation.expected:
+            expected = self.expected(name)
+            return full_name(self.catalog.name, expected.namespace, expected.relation)
+        source = self.compiled.sources[name]
+        return full_name(self.catalog.name, source.namespace, source.table)
+
+    def _render(
+        self, sql: str, analysis: Analysis, bindings: tuple[Binding, ...]
+    ) -> Spliced:
+        return render(sql, analysis, bindings, self._input_sql, self.situation.constants)
+
+    def _input_sql(self, name: str, travels: bool) -> tuple[str, bool]:
+        facts = self.relation(name)
+        if name not in self.situation.expected and (facts is None or facts.kind == "view"):
+            return self.place(name), False
+        if facts is not None and facts.kind == "table":
+            return (self.place(name), False) if travels else pinned(self.place(name), facts)
+        return f"(\n{self._view_sql(name)}\n)", True
+
+    def _view_sql(self, name: str) -> str:
+        """The query behind a view: the project's own, or the older one that the catalog holds."""
+        expected, record = self.expected(name), self.record(name)
+        if record is None or record.query == expected.query:
+            return self.statement(name).text
+        head = self.heads[(expected.namespace, expected.relation)]
+        text = unpack(definition(head.location))
+        if text is None:
+            return f"SELECT * FROM {self.place(name)}"
+        names = names_of(self.config, self.compiled)
+        analysis, bindings, _ = rebind(text, names, self.compiled.sources, expected.path)
+        return self._render(text, analysis, bindings).text
+
+    # What is recorded
+
+    def make_record(
+        self,
+        name: str,
+        states: Mapping[str, InputState],
+        facts: TableFacts,
+        *,
+        data: str,
+        schema: str,
+        rows: int | None,
+        keep_local: bool = False,
+    ) -> Record:
+        """What the node's relation is now and what it was really computed from.
+
+        ``keep_local``: the definition is the recorded one under another scheme, so its old hash
+        goes on standing for it.
+        """
+        expected = self.expected(name)
+        before = self.situation.recorded.get(name)
+        local = definition_local(expected, before) if keep_local else expected.local
+        upstream = {n: s.version for n, s in states.items() if n in self.situation.expected}
+        constants = {key: self.situation.constants[key] for key in expected.constants}
+        return Record(
+            node=name,
+            type=expected.type,
+            materialized=expected.materialized,
+            scheme=scheme(),
+            query=expected.query,
+            config=expected.config,
+            local=local,
+            version=compose_version(expected.local, upstream),
+            data=data,
+            schema=schema,
+            table=physical(facts),
+            uuid=facts.uuid,
+            snapshot=facts.snapshot_id,
+            run=self.id,
+            ts=self.now_us,
+            inputs=tuple(Consumed(n, s.data, s.schema, s.version) for n, s in states.items()),
+            constants=constants,
+            rows=rows,
+            through=self._through(states),
+        )
+
+    def _through(self, inputs: Mapping[str, InputState]) -> dict[str, str]:
+        """The tables read through the views among ``inputs``, with what they were."""
+        out: dict[str, str] = {}
+        for name in inputs:
+            record = self.record(name) if name in self.situation.expected else None
+            if record is None or record.materialized != "view":
+                continue
+            below = {item.name: self.state(item.name) for item in record.inputs}
+            out |= {n: s.data for n, s in below.items() if not s.data.startswith("v:")}
+            out |= self._through(below)
+        return out
+
+    def definition(self, name: str) -> str:
+        """The text that is stored as a node's definition."""
+        model = self.compiled.models.get(name)
+        if model is not None:
+            return model.sql
+        seed = self.compiled.seeds[name]
+        return "\n".join(f"{column} {kind}" for column, kind in seed.columns)

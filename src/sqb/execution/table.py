@@ -1,0 +1,328 @@
+"""Tables: stage the rows under an alias, hash them while they are written, publish by one swap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from sqb.errors import SqbError
+from sqb.execution import content_hash
+from sqb.execution.content_hash import quote
+from sqb.execution.events import Rows
+from sqb.execution.run import Published, Run
+from sqb.execution.statement import full_name
+from sqb.hashing import digest
+from sqb.lake.catalog import Head
+from sqb.lake.cleanup import discard
+from sqb.lake.failpoints import reached
+from sqb.lake.metadata import DEFINITION, Column, TableFacts
+from sqb.lake.publish import (
+    FRESH_TABLE_PROPERTIES,
+    Overtaken,
+    publish_properties,
+    publish_table,
+)
+from sqb.lake.staging import Staged, stage
+from sqb.lake.types import iceberg_schema, spark_type
+from sqb.identity.data_id import InputState
+from sqb.state.definition import pack
+from sqb.state.record import Record, decode, encode, untouched
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SNAPSHOT_PROPERTY = "spark.sql.iceberg.snapshot-property."
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How bringing a relation up to date ended: what stands now, and whether it is new."""
+
+    published: Published
+    status: str
+    rows: Rows | None = None
+    amended: bool = False
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """How a table is stored: partitioning, order, properties."""
+
+    partitioned_by: tuple[str, ...] = ()
+    sorted_by: tuple[str, ...] = ()
+    properties: dict[str, str] = {}
+
+
+def write_table(
+    run: Run,
+    session: SparkSession,
+    name: str,
+    frame: DataFrame,
+    states: Mapping[str, InputState],
+    layout: Layout,
+) -> Outcome:
+    """Bring the table of ``name`` to hold exactly the rows of ``frame``."""
+    expected = run.expected(name)
+    schema: dict[str, Any] = frame.schema.jsonValue()
+    # refuses what Iceberg can't hold before anything is staged
+    iceberg_schema(schema)
+    staged = stage(run.catalog, expected.namespace, expected.relation, run.id)
+    try:
+        metrics = _write(run, session, frame, schema, staged, layout)
+        reached("publish:3")
+        alias = _alias(run, staged)
+        facts = run.facts.get(alias.location)
+        data, columns, count = _identify(run, session, schema, staged, facts, metrics)
+        kept = _cut_off(run, name, states, staged, facts, data, layout)
+        if kept is not None:
+            return kept
+        return _publish(run, name, states, staged, layout, data, columns, count)
+    finally:
+        leftover = run.catalog.head(staged.namespace, staged.name)
+        if leftover is not None:
+            discard(run.catalog, leftover, facts=run.facts)
+
+
+def columns_id(columns: tuple[Column, ...]) -> str:
+    """Ordered names and types, without field ids: what readers of a table see."""
+    return digest(*(part for c in columns for part in (c.name, spark_type(c.type))))
+
+
+def _alias(run: Run, staged: Staged) -> Head:
+    alias = run.catalog.head(staged.namespace, staged.name)
+    if alias is None:
+        raise SqbError(
+            "X004",
+            f"the staged table {staged.namespace}.{staged.name} is gone",
+            help="another process removed it while this build ran; build again",
+            exit_code=1,
+        )
+    return alias
+
+
+def _write(
+    run: Run,
+    session: SparkSession,
+    frame: DataFrame,
+    schema: Mapping[str, Any],
+    staged: Staged,
+    layout: Layout,
+) -> dict[str, int | None] | None:
+    """Write the rows under the alias; what the content hash observed, None if it can't be taken."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows
+
+    session.conf.set(f"{SNAPSHOT_PROPERTY}sqb.run-id", run.id)
+    hashes = content_hash.row_hashes(schema)
+    observation = None
+    columns = ", ".join(quote(field["name"]) for field in schema["fields"])
+    if hashes is not None:
+        observation = Observation()
+        hashed = frame.selectExpr(
+            "*", *(f"{sql} AS {alias}" for sql, alias in zip(hashes, content_hash.HASHES, strict=True))
+        )
+        aggregates = [F.expr(sql).alias(key) for key, sql in content_hash.sums().items()]
+        frame = hashed.observe(observation, *aggregates)
+    frame.createOrReplaceTempView("__sqb_rows")
+    for statement in _statements(run, staged, layout, columns, schema):
+        session.sql(statement)
+    return dict(observation.get) if observation is not None else None
+
+
+def _statements(
+    run: Run, staged: Staged, layout: Layout, columns: str, schema: Mapping[str, Any]
+) -> list[str]:
+    target = full_name(run.catalog.name, staged.namespace, staged.name)
+    select = f"SELECT {columns} FROM __sqb_rows"
+    clauses = ["USING iceberg"]
+    if layout.partitioned_by:
+        clauses.append(f"PARTITIONED BY ({', '.join(layout.partitioned_by)})")
+    if staged.alias is None:
+        alias_of = staged.name.rpartition("__")[0]
+        namespace = staged.namespace.removesuffix("__sqb_stage")
+        location = run.catalog.default_location(namespace, alias_of)
+        clauses.append(f"LOCATION {_literal(location)}")
+    properties = {**FRESH_TABLE_PROPERTIES, **layout.properties}
+    pairs = ", ".join(f"{_literal(k)} = {_literal(v)}" for k, v in properties.items())
+    clauses.append(f"TBLPROPERTIES ({pairs})")
+    create = "CREATE TABLE" if staged.alias is None else "CREATE OR REPLACE TABLE"
+    if not layout.sorted_by:
+        return [f"{create} {target} {' '.join(clauses)} AS {select}"]
+    fields = iceberg_schema(dict(schema))["fields"]
+    typed = ", ".join(
+        f"{quote(f['name'])} {spark_type(_type_text(f['type']))}" for f in fields
+    )
+    return [
+        f"{create} {target} ({typed}) {' '.join(clauses)}",
+        f"ALTER TABLE {target} WRITE ORDERED BY {', '.join(layout.sorted_by)}",
+        f"INSERT INTO {target} {select}",
+    ]
+
+
+def _type_text(kind: object) -> str:
+    return kind if isinstance(kind, str) else msgspec.json.encode(kind).decode()
+
+
+def _literal(text: str) -> str:
+    """A string literal of Spark SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _identify(
+    run: Run,
+    session: SparkSession,
+    schema: Mapping[str, Any],
+    staged: Staged,
+    facts: TableFacts,
+    metrics: dict[str, int | None] | None,
+) -> tuple[str, str, int | None]:
+    """Data id, schema id and row count of what was staged."""
+    columns = columns_id(facts.columns)
+    if metrics is None:
+        return f"s:{facts.uuid}:{facts.snapshot_id}", columns, facts.total_records
+    count, first, second = content_hash.combine(metrics)
+    if facts.total_records is not None and count != facts.total_records:
+        # a retried task can be observed twice: what was written decides
+        metrics = _measure(run, session, schema, staged)
+        count, first, second = content_hash.combine(metrics)
+    return content_hash.data_id(columns, count, first, second), columns, count
+
+
+def _measure(
+    run: Run, session: SparkSession, schema: Mapping[str, Any], staged: Staged
+) -> dict[str, int | None]:
+    """The content hash of a staged table, read back."""
+    hashes = content_hash.row_hashes(schema)
+    if hashes is None:
+        raise AssertionError("only hashable tables are measured")
+    table = session.table(full_name(run.catalog.name, staged.namespace, staged.name))
+    hashed = table.selectExpr(
+        *(f"{sql} AS {alias}" for sql, alias in zip(hashes, content_hash.HASHES, strict=True))
+    )
+    row = hashed.selectExpr(
+        *(f"{sql} AS {key}" for key, sql in content_hash.sums().items())
+    ).first()
+    return dict(row.asDict()) if row is not None else {}
+
+
+def _cut_off(
+    run: Run,
+    name: str,
+    states: Mapping[str, InputState],
+    staged: Staged,
+    facts: TableFacts,
+    data: str,
+    layout: Layout,
+) -> Outcome | None:
+    """The same rows, columns and layout as before: nothing is published (early cut-off)."""
+    if staged.base is None or staged.base.kind != "table":
+        return None
+    base = run.facts.get(staged.base.location)
+    before = run.situation.recorded.get(name)
+    if before is None or before.data != data or not untouched(before, base):
+        return None
+    if base.partitioning != facts.partitioning or base.sort_order != facts.sort_order:
+        return None
+    record = run.make_record(
+        name, states, base, data=data, schema=before.schema, rows=before.rows
+    )
+    record = msgspec.structs.replace(record, snapshot=before.snapshot)
+    rows = Rows(0, 0, before.rows)
+    wanted = _wanted(run, name, layout)
+    if all(base.properties.get(k) == v for k, v in wanted.items() if k != DEFINITION) and not (
+        _managed(base) - set(wanted)
+    ):
+        return Outcome(Published(staged.base, base, record), "unchanged", rows, amended=True)
+    discard(run.catalog, _alias(run, staged), facts=run.facts)
+    head = publish_properties(
+        run.catalog,
+        namespace=staged.base.namespace,
+        table=staged.base.name,
+        base=staged.base,
+        run_id=run.id,
+        properties=wanted,
+        make_stamp=lambda _: encode(record),
+    )
+    return Outcome(Published(head, run.facts.get(head.location), record), "unchanged", rows)
+
+
+def _managed(facts: TableFacts) -> set[str]:
+    from sqb.lake.metadata import MANAGED
+
+    text = facts.properties.get(MANAGED)
+    keys = msgspec.json.decode(text, type=list[str]) if text else []
+    return set(keys) - {DEFINITION}
+
+
+def _wanted(run: Run, name: str, layout: Layout) -> dict[str, str]:
+    return {
+        **{k: v for k, v in FRESH_TABLE_PROPERTIES.items() if k != "format-version"},
+        **layout.properties,
+        DEFINITION: pack(run.definition(name)),
+    }
+
+
+def _publish(
+    run: Run,
+    name: str,
+    states: Mapping[str, InputState],
+    staged: Staged,
+    layout: Layout,
+    data: str,
+    columns: str,
+    count: int | None,
+) -> Outcome:
+    expected = run.expected(name)
+    made: list[Record] = []
+
+    def stamp(facts: TableFacts) -> str:
+        made.append(
+            run.make_record(name, states, facts, data=data, schema=columns, rows=count)
+        )
+        return encode(made[-1])
+
+    try:
+        head = publish_table(
+            run.catalog,
+            namespace=expected.namespace,
+            table=expected.relation,
+            staged=staged,
+            properties=_wanted(run, name, layout),
+            make_stamp=stamp,
+        )
+    except Overtaken as overtaken:
+        return adopt(run, name, states, overtaken)
+    facts = run.facts.get(head.location)
+    before = run.situation.recorded.get(name)
+    deleted = before.rows if before is not None and before.materialized != "view" else None
+    rows = Rows(count, deleted or 0, count)
+    return Outcome(Published(head, facts, made[-1]), "success", rows)
+
+
+def adopt(
+    run: Run, name: str, states: Mapping[str, InputState], overtaken: Overtaken
+) -> Outcome:
+    """Someone published first: take their result if it is the very same, else fail and name them."""
+    expected, winner = run.expected(name), overtaken.winner
+    record = None
+    if winner is not None:
+        facts = run.facts.get(winner.location)
+        record = decode(facts.stamp)
+        ours = {n: s.data for n, s in states.items()}
+        if (
+            record is not None
+            and record.uuid == facts.uuid
+            and untouched(record, facts)
+            and (record.query, record.config) == (expected.query, expected.config)
+            and {c.name: c.data for c in record.inputs} == ours
+        ):
+            return Outcome(Published(winner, facts, record), "current", Rows(0, 0, record.rows))
+    who = f"build {record.run}" if record is not None else "someone else"
+    raise SqbError(
+        "L003",
+        f"`{name}` was changed by {who} while this build ran",
+        file=expected.path,
+        help="nothing was overwritten; run `sqb build` again to build on top of it",
+        exit_code=1,
+    )

@@ -1,0 +1,1 @@
+"""Sources: observe what they are now, compare with what was consumed."""

@@ -1,0 +1,1 @@
+"""Hashes: query, config, seed; local composed to version."""

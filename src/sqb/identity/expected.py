@@ -1,0 +1,120 @@
+"""What the project asks for: each node's local hash and its version.
+
+local = the node itself (query, identity config, session settings that change results);
+version = local composed with the versions of everything above it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import msgspec
+
+from sqb.compile.compiler import namespace_of
+from sqb.compile.nodes import Compiled
+from sqb.graph.graph import CycleError, Graph
+from sqb.errors import SqbError
+from sqb.hashing import digest
+from sqb.project.config import Config
+from sqb.sql.version import scheme
+
+_SESSION_KEYS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
+SESSION_DEFAULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
+
+
+class Expected(msgspec.Struct, frozen=True):
+    """A buildable node as the project wants it."""
+
+    name: str
+    type: str
+    path: str
+    materialized: str
+    namespace: str
+    relation: str
+    tags: tuple[str, ...]
+    inputs: tuple[str, ...]
+    query: str
+    config: str
+    local: str
+    version: str
+    constants: tuple[str, ...] = ()
+    volatile: tuple[str, ...] = ()
+
+
+def session_settings(conf: Mapping[str, str]) -> str:
+    """The session settings that change results, as canonical text."""
+    chosen = {**SESSION_DEFAULTS, **{k: v for k, v in conf.items() if k in _SESSION_KEYS}}
+    chosen |= {k: v for k, v in conf.items() if k.startswith("spark.sql.legacy.")}
+    return json.dumps(chosen, sort_keys=True)
+
+
+def compose_version(local: str, upstream: Mapping[str, str]) -> str:
+    """A node's version: its own hash and the versions of the models and seeds it reads."""
+    return digest(local, *(field for pair in sorted(upstream.items()) for field in pair))
+
+
+def build_graph(compiled: Compiled) -> Graph:
+    """The project's graph; a circle is an error that prints it."""
+    graph = Graph(compiled.parents)
+    try:
+        _ = graph.order
+    except CycleError as error:
+        first = compiled.models[error.path[0]]
+        raise SqbError(
+            "P006",
+            f"models depend on each other in a circle: {' -> '.join(error.path)}",
+            file=first.path,
+            line=first.first_line,
+            help="remove one of these references",
+        ) from error
+    return graph
+
+
+def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expected]:
+    """Every model and seed, in topological order."""
+    session = session_settings(config.spark.conf)
+    current = scheme()
+    out: dict[str, Expected] = {}
+    for name in graph.order:
+        model = compiled.models.get(name)
+        if model is not None:
+            settings = model.settings
+            identity = f"{settings.identity}\n{session}"
+            local = digest("model", current, model.query_hash, identity)
+            inputs = compiled.parents[name]
+            upstream = {parent: out[parent].version for parent in inputs if parent in out}
+            out[name] = Expected(
+                name=name,
+                type="model",
+                path=model.path,
+                materialized=settings.materialized,
+                namespace=namespace_of(config, settings.schema),
+                relation=settings.alias or name,
+                tags=settings.tags,
+                inputs=inputs,
+                query=model.query_hash,
+                config=identity,
+                local=local,
+                version=compose_version(local, upstream),
+                constants=tuple(sorted({c.name for c in model.analysis.constants})),
+                volatile=model.analysis.volatile,
+            )
+        elif name in compiled.seeds:
+            seed = compiled.seeds[name]
+            local = digest("seed", seed.content_hash)
+            out[name] = Expected(
+                name=name,
+                type="seed",
+                path=seed.path,
+                materialized="seed",
+                namespace=namespace_of(config, seed.schema),
+                relation=name,
+                tags=seed.tags,
+                inputs=(),
+                query=seed.content_hash,
+                config="",
+                local=local,
+                version=compose_version(local, {}),
+            )
+    return out

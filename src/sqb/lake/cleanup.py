@@ -1,0 +1,201 @@
+"""Taking away what a failed or killed build left: the alias's row first, then its own files.
+
+A file goes only if the alias's metadata reaches it, no live head of the same table does, and it
+lies in the table's own location. Directories are never listed, so what can't be reached from an
+alias (data files of a write that never committed) stays for the janitor.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from sqb.errors import SqbError
+from sqb.lake.catalog import CommitConflict, Drop, Head, SqlCatalog
+from sqb.lake.facts import FactsCache
+from sqb.lake.failpoints import reached
+from sqb.lake.io import is_within, local_path, normalised, remove
+from sqb.lake.metadata import read_document
+from sqb.lake.publish import published_files
+from sqb.lake.staging import LEASE, lapsed, live_runs, split_alias
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+    from pyiceberg.manifest import ManifestFile
+
+_STAGE_SUFFIX = "__sqb_stage"
+
+
+def discard(
+    catalog: SqlCatalog,
+    staged_alias: Head,
+    keep: Iterable[Head] = (),
+    *,
+    facts: FactsCache | None = None,
+) -> int:
+    """Drop an alias and delete the files that only it reaches; returns how many files went.
+
+    Every catalog row of the same table (by location or uuid) is kept whole, and ``keep`` too.
+    """
+    alias = _drop(catalog, staged_alias)
+    if alias is None:
+        return 0
+    facts = facts or FactsCache(None, catalog.warehouse)
+    if alias.kind == "view":
+        removed = _discard_view(catalog, alias)
+    else:
+        removed = _discard_table(catalog, alias, [*keep], facts)
+    reached("publish:6")
+    return removed
+
+
+def sweep(
+    catalog: SqlCatalog, stage_schema: str, now: float, *, facts: FactsCache | None = None
+) -> list[str]:
+    """Discard every alias without a live lease, and the dead leases; returns the aliases' names."""
+    dropped = []
+    facts = facts or FactsCache(None, catalog.warehouse)
+    for alias in lapsed(catalog, stage_schema, now):
+        discard(catalog, alias, facts=facts)
+        dropped.append(f"{alias.namespace}.{alias.name}")
+    live = live_runs(catalog, stage_schema, now)
+    for key in catalog.namespace_properties(stage_schema):
+        if key.startswith(LEASE) and key.removeprefix(LEASE) not in live:
+            catalog.remove_namespace_property(stage_schema, key)
+    return dropped
+
+
+def _drop(catalog: SqlCatalog, alias: Head) -> Head | None:
+    """Drop the alias wherever it points now; None if someone else has."""
+    while (current := catalog.head(alias.namespace, alias.name)) is not None:
+        try:
+            catalog.commit([Drop(current.namespace, current.name, current)])
+        except CommitConflict:
+            continue
+        return current
+    return None
+
+
+def _discard_view(catalog: SqlCatalog, alias: Head) -> int:
+    """A view's row names the very file that was to be published."""
+    published = {normalised(h.location) for h in catalog.heads().values()}
+    return 0 if normalised(alias.location) in published else int(remove(alias.location))
+
+
+def _discard_table(catalog: SqlCatalog, alias: Head, keep: list[Head], facts: FactsCache) -> int:
+    try:
+        document = read_document(alias.location, warehouse=catalog.warehouse)
+    except SqbError:
+        # Without it no file can be proven to be the alias's own; its row was all there was to do.
+        return 0
+    kept = _relatives(catalog, document, keep, facts)
+    if kept is None:
+        return 0
+    doomed = _metadata_files(alias.location, document)
+    table, run_id = split_alias(alias.name)
+    schema = alias.namespace.removesuffix(_STAGE_SUFFIX)
+    doomed |= {normalised(f) for f in published_files(alias, run_id, schema, table)}
+    doomed |= _data_of(document, kept)
+    for location, other in kept:
+        doomed -= _metadata_files(location, other)
+    # Beyond the table's own location lie files of others, such as the origin of a clone.
+    own = [file for file in sorted(doomed) if is_within(file, document["location"])]
+    return sum(remove(file) for file in own)
+
+
+def _relatives(
+    catalog: SqlCatalog, document: Mapping[str, Any], keep: list[Head], facts: FactsCache
+) -> list[tuple[str, dict[str, Any]]] | None:
+    """The documents of all live heads of the same table; None if one of them can't be told."""
+    root, uuid = normalised(document["location"]), document.get("table-uuid")
+    heads = {h.location: h for h in (*catalog.heads().values(), *keep) if h.kind == "table"}
+    found = []
+    for location in heads:
+        try:
+            other = facts.get(location)
+            if normalised(other.location) == root or other.uuid == uuid:
+                found.append((location, read_document(location)))
+        except SqbError:  # noqa: PERF203 - one bad head must not hide the others
+            # Whether an unreadable head shares files is unknown, unless it lives elsewhere.
+            if is_within(location, root):
+                return None
+    return found
+
+
+def _metadata_files(location: str, document: Mapping[str, Any]) -> set[str]:
+    """The metadata file, those of its log, and statistics."""
+    files = [location, *(e["metadata-file"] for e in document.get("metadata-log") or [])]
+    for key in ("statistics", "partition-statistics"):
+        files += [entry["statistics-path"] for entry in document.get(key) or []]
+    return {normalised(file) for file in files}
+
+
+def _data_of(document: Mapping[str, Any], kept: list[tuple[str, dict[str, Any]]]) -> set[str]:
+    """Manifest lists, manifests and data files of the snapshots that only this document has."""
+    theirs = {s["snapshot-id"]: s for _, other in kept for s in other.get("snapshots") or []}
+    ours = [s for s in document.get("snapshots") or [] if s["snapshot-id"] not in theirs]
+    if not ours:
+        return set()
+    manifests: dict[str, ManifestFile] = {}
+    doomed: set[str] = set()
+    for snapshot in ours:
+        doomed.add(normalised(snapshot["manifest-list"]))
+        manifests |= {normalised(m.manifest_path): m for m in _manifests(snapshot)}
+    shared = {normalised(m.manifest_path): m for s in theirs.values() for m in _manifests(s)}
+    own = manifests.keys() - shared.keys()
+    added_by = {s["snapshot-id"] for s in ours}
+    files = {
+        normalised(path)
+        for name in own
+        for path, snapshot_id in _entries(manifests[name])
+        if snapshot_id in added_by
+    }
+    if files:
+        for manifest in shared.values():
+            files -= {normalised(path) for path, _ in _entries(manifest)}
+    return doomed | own | files
+
+
+def _manifests(snapshot: Mapping[str, Any]) -> list[ManifestFile]:
+    from pyiceberg.manifest import read_manifest_list
+
+    location = snapshot["manifest-list"]
+    if not local_path(location).exists():
+        return []
+    return list(read_manifest_list(_local_io().new_input(location)))
+
+
+def _entries(manifest: ManifestFile) -> Iterator[tuple[str, int | None]]:
+    """The files of a manifest, and the snapshots that added them; those it deletes left out."""
+    if local_path(manifest.manifest_path).exists():
+        for entry in manifest.fetch_manifest_entry(_local_io(), discard_deleted=True):
+            yield entry.data_file.file_path, entry.snapshot_id
+
+
+@functools.cache
+def _local_io() -> FileIO:
+    """Local files for pyiceberg's Avro reader, without the seconds that importing pyarrow takes."""
+    from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
+
+    class LocalInput(InputFile):
+        def __len__(self) -> int:
+            return local_path(self.location).stat().st_size
+
+        def exists(self) -> bool:
+            return local_path(self.location).exists()
+
+        def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002 - given by pyiceberg
+            return local_path(self.location).open("rb")
+
+    class LocalFiles(FileIO):
+        def new_input(self, location: str) -> InputFile:
+            return LocalInput(location)
+
+        def new_output(self, location: str) -> OutputFile:
+            raise NotImplementedError(f"{location}: this reads only")
+
+        def delete(self, location: str | InputFile | OutputFile) -> None:
+            raise NotImplementedError(f"{location}: this reads only")
+
+    return LocalFiles()

@@ -1,0 +1,128 @@
+"""Bytes of the lake: reads, durable writes and removals by location.
+
+A location is a plain absolute path or a ``file:`` URI; Spark stores both forms of one path, so
+compare them with ``normalised``. Object stores are not here yet.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import zlib
+from pathlib import Path
+
+from sqb.errors import SqbError
+
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):")
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def normalised(location: str) -> str:
+    """The one spelling of a location: an absolute path without scheme.
+
+    Nothing is percent-decoded: Hadoop and pyiceberg both store such paths as they are.
+
+    >>> normalised("file:/lake/a//b"), normalised("file:///lake/a/b/"), normalised("/lake/a/b")
+    ('/lake/a/b', '/lake/a/b', '/lake/a/b')
+    """
+    found = _SCHEME.match(location)
+    if found is None:
+        return os.path.abspath(location)  # noqa: PTH100 - links are left as they are
+    if found.group(1).lower() != "file":
+        raise SqbError(
+            "C011",
+            f"`{location}` is not a local path: object stores arrive in release 0.2",
+            help="use a warehouse on a local or mounted file system",
+        )
+    path = location[found.end() :]
+    if path.startswith("//"):
+        host, slash, rest = path[2:].partition("/")
+        path = slash + rest if host in {"", "localhost"} else path
+    return os.path.abspath(path)  # noqa: PTH100
+
+
+def local_path(location: str) -> Path:
+    """The file that a location names."""
+    return Path(normalised(location))
+
+
+def is_within(location: str, folder: str) -> bool:
+    """Whether a location lies below a folder.
+
+    >>> is_within("file:/lake/db/t", "/lake/db"), is_within("/lake/db2/t", "/lake/db")
+    (True, False)
+    """
+    return normalised(location).startswith(normalised(folder).rstrip("/") + "/")
+
+
+def read_bytes(location: str) -> bytes:
+    """The content of a file; a compressed one is unpacked.
+
+    Raises ``FileNotFoundError`` and other ``OSError`` as they come, also for broken compression:
+    what they mean to the user is known only to the caller.
+    """
+    data = local_path(location).read_bytes()
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (EOFError, zlib.error) as error:
+        raise OSError(f"broken gzip data in {location}: {error}") from error
+
+
+def write_new(location: str, data: bytes) -> None:
+    """Write a file that must not exist yet, and return once it would survive a power cut.
+
+    Raises ``FileExistsError`` instead of overwriting. A crash can leave a part of the file, so
+    nothing may refer to it before this returns.
+    """
+    path = local_path(location)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_written(location, error) from error
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise _not_written(location, error) from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        _sync_folder(path.parent)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise _not_written(location, error) from error
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _not_written(location: str, error: OSError) -> SqbError:
+    return SqbError(
+        "X004",
+        f"{location} can't be written: {error.strerror}",
+        file=location,
+        help="check the free space and the permissions of the warehouse folder",
+        exit_code=1,
+    )
+
+
+def remove(location: str) -> bool:
+    """Remove a file, with the checksum that Hadoop keeps beside it; False if there was none."""
+    path = local_path(location)
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    return True

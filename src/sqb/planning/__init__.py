@@ -1,0 +1,1 @@
+"""Facts in, an immutable plan out: no Spark, no clock, no file system."""

@@ -1,0 +1,232 @@
+"""Pass 2: walk the graph from the top and settle what every node does.
+
+A node runs for a reason of its own, because an input moved, or *maybe*: because an upstream will
+run and only its outcome shows whether anything is different below (early cut-off).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from sqb.identity.data_id import InputState, view_state
+from sqb.planning.inputs import Moved, moved_inputs
+from sqb.planning.own_change import own_change
+from sqb.planning.plan import Cause
+from sqb.planning.situation import Situation, bound, definition_local
+from sqb.state.record import Record, untouched
+
+#: Own reasons that leave the columns as they are.
+_SAME_COLUMNS = frozenset({"forced", "full_refresh", "constant_changed", "relation_missing"})
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What a node does, and what its readers can know of it.
+
+    ``state`` is None while it can't be known before the run; then ``waits`` names the nodes whose
+    outcome decides. ``columns_move``: its columns may come out different. ``stale_above``: stale
+    nodes outside the selection that it rests on.
+    """
+
+    runs: bool
+    reason: str
+    cause: Cause | None = None
+    if_changed: tuple[str, ...] | None = None
+    state: InputState | None = None
+    waits: tuple[str, ...] = ()
+    columns_move: bool = False
+    stale_above: frozenset[str] = frozenset()
+
+
+_NONE: frozenset[str] = frozenset()
+
+
+def cascade(situation: Situation) -> dict[str, Verdict]:
+    """A verdict for every node of the project, selected or not, parents first."""
+    verdicts: dict[str, Verdict] = {}
+    for name in situation.expected:
+        verdicts[name] = _settle(situation, name, verdicts)
+    return verdicts
+
+
+def _settle(situation: Situation, name: str, verdicts: dict[str, Verdict]) -> Verdict:
+    expected = situation.expected[name]
+    record = situation.recorded.get(name)
+    is_view = expected.materialized == "view"
+    states = _states(situation, verdicts, expected.inputs)
+    waiting: list[str] = []
+    stale_above: frozenset[str] = _NONE
+    for parent in expected.inputs:
+        verdict = verdicts.get(parent)
+        if verdict is None:
+            continue
+        if verdict.state is None and verdict.waits:
+            waiting.append(parent)
+        if verdict.stale_above and not (verdict.runs and parent in situation.selected):
+            stale_above |= verdict.stale_above
+    own = own_change(situation, name)
+    moved: list[Moved] = []
+    if own is None and record is not None:
+        moved = moved_inputs(
+            record, expected.inputs, states, situation.sources, schema_only=is_view
+        )
+    columns_above = [p for p in waiting if verdicts[p].columns_move]
+    selected = name in situation.selected
+    if own is not None or moved:
+        if not selected:
+            return _outside(situation, name, verdicts, stale_above | {name})
+        reason, cause = (own, None) if own else _explain(situation, name, moved, verdicts)
+        columns = own not in _SAME_COLUMNS if own is not None else _columns_moved(record, states)
+        return Verdict(
+            True,
+            reason,
+            cause,
+            state=_view_state(situation, name, states) if is_view else None,
+            waits=_waits(waiting, verdicts) if is_view else (name,),
+            columns_move=columns or bool(columns_above),
+            stale_above=stale_above,
+        )
+    if not selected:
+        return _outside(situation, name, verdicts, stale_above)
+    if columns_above if is_view else waiting:
+        deciding = columns_above if is_view else waiting
+        first = verdicts[deciding[0]]
+        if_changed = tuple(dict.fromkeys(w for p in deciding for w in verdicts[p].waits or (p,)))
+        return Verdict(
+            True,
+            "upstream_changed",
+            first.cause or Cause(deciding[0], first.reason),
+            if_changed,
+            waits=_waits(waiting, verdicts) if is_view else (name,),
+            columns_move=bool(columns_above),
+            stale_above=stale_above,
+        )
+    if is_view and waiting:
+        # the view stays as it is, but the rows seen through it depend on what runs above
+        first = verdicts[waiting[0]]
+        return Verdict(
+            False,
+            "no_change",
+            first.cause or Cause(waiting[0], first.reason),
+            waits=_waits(waiting, verdicts),
+            stale_above=stale_above,
+        )
+    return Verdict(
+        False,
+        "no_change",
+        state=_standing(situation, name, verdicts),
+        stale_above=stale_above,
+    )
+
+
+def _explain(
+    situation: Situation, name: str, moved: list[Moved], verdicts: dict[str, Verdict]
+) -> tuple[str, Cause | None]:
+    """The reason that says most: sources first, then upstream models."""
+    for reason in ("source_changed", "schema_changed", "source_unknown"):
+        for item in moved:
+            if item.reason == reason:
+                return reason, Cause(item.name, reason)
+    first = moved[0].name
+    verdict = verdicts[first]
+    if verdict.cause is not None:
+        return "upstream_changed", verdict.cause
+    if verdict.runs:
+        return "upstream_changed", Cause(first, verdict.reason)
+    return "upstream_changed", _behind(situation, name, first, verdicts)
+
+
+def _behind(
+    situation: Situation, name: str, parent: str, verdicts: dict[str, Verdict]
+) -> Cause:
+    """What moved behind a view that itself stays as it is."""
+    through = situation.recorded[name].through
+    for leaf, state in leaves(situation, parent, verdicts).items():
+        if through.get(leaf, state.data) != state.data:
+            moved = "source_changed" if leaf in situation.sources else "upstream_changed"
+            return Cause(leaf, moved)
+    return Cause(parent, "upstream_changed")
+
+
+def leaves(
+    situation: Situation, name: str, verdicts: Mapping[str, Verdict]
+) -> dict[str, InputState]:
+    """The tables that a view reads, itself or through other views, as far as they are known."""
+    record = situation.recorded.get(name)
+    if record is None or record.materialized != "view":
+        verdict = verdicts.get(name)
+        state = situation.sources.get(name) if verdict is None else verdict.state
+        return {} if state is None else {name: state}
+    out: dict[str, InputState] = {}
+    for item in record.inputs:
+        out |= leaves(situation, item.name, verdicts)
+    return out
+
+
+def _columns_moved(record: Record | None, states: dict[str, InputState]) -> bool:
+    if record is None:
+        return True
+    consumed = record.consumed()
+    return any(
+        name not in consumed or consumed[name].schema != state.schema
+        for name, state in states.items()
+    )
+
+
+def _waits(waiting: list[str], verdicts: dict[str, Verdict]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(w for parent in waiting for w in verdicts[parent].waits))
+
+
+def _states(
+    situation: Situation, verdicts: dict[str, Verdict], names: Iterable[str]
+) -> dict[str, InputState]:
+    """The inputs whose state is known."""
+    out: dict[str, InputState] = {}
+    for name in names:
+        verdict = verdicts.get(name)
+        state = situation.sources.get(name) if verdict is None else verdict.state
+        if state is not None:
+            out[name] = state
+    return out
+
+
+def _view_state(
+    situation: Situation, name: str, states: dict[str, InputState]
+) -> InputState | None:
+    """What readers will see through a view that is about to be (re)created."""
+    expected = situation.expected[name]
+    if len(states) < len(expected.inputs):
+        return None
+    local = definition_local(expected, situation.recorded.get(name))
+    return view_state(local, states, bound(expected, situation.constants), expected.version)
+
+
+def _standing(
+    situation: Situation, name: str, verdicts: dict[str, Verdict]
+) -> InputState | None:
+    """A relation that stays as it is, seen by its readers."""
+    record = situation.recorded.get(name)
+    if record is None:
+        return None
+    if record.materialized != "view":
+        return InputState(record.data, record.schema, record.version)
+    states = _states(situation, verdicts, (item.name for item in record.inputs))
+    if len(states) < len(record.inputs):
+        return None
+    constants = {key: situation.constants[key] for key in record.constants}
+    return view_state(record.local, states, constants, record.version)
+
+
+def _outside(
+    situation: Situation, name: str, verdicts: dict[str, Verdict], stale_above: frozenset[str]
+) -> Verdict:
+    """A node outside the selection: read as it stands.
+
+    Where someone else wrote it there is no state to compare with, so it gives readers no reason.
+    """
+    record, facts = situation.recorded.get(name), situation.relations.get(name)
+    state = None
+    if record is not None and facts is not None and untouched(record, facts):
+        state = _standing(situation, name, verdicts)
+    return Verdict(False, "no_change", state=state, stale_above=stale_above)

@@ -1,0 +1,66 @@
+"""Pass 3: can the selection be built at all, and what should the user know about it?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqb.errors import SqbError
+from sqb.planning.cascade import Verdict
+from sqb.planning.plan import Warning
+from sqb.planning.situation import Situation
+
+
+def check(situation: Situation, verdicts: Mapping[str, Verdict]) -> None:
+    """Refuse a selection that reads what does not exist. Nothing has been touched yet."""
+    missing: dict[str, None] = {}
+    for name in situation.selected:
+        expected = situation.expected[name]
+        for parent in expected.inputs:
+            if parent not in situation.expected:
+                if parent not in situation.sources:
+                    raise SqbError(
+                        "S303",
+                        f"source table `{parent}` does not exist, and `{name}` reads it",
+                        file=expected.path,
+                        help="load it first, or correct its name in the query or in sources/*.yml",
+                    )
+            elif verdicts[name].runs and parent not in situation.selected:
+                if parent not in situation.relations:
+                    missing[parent] = None
+    if missing:
+        names = ", ".join(sorted(missing))
+        raise SqbError(
+            "S301",
+            f"the selection needs {len(missing)} upstream(s) that were never built: {names}",
+            help="select them too: --select +NAME takes everything above a model along",
+        )
+
+
+def warnings(situation: Situation, verdicts: Mapping[str, Verdict]) -> tuple[Warning, ...]:
+    """What the plan should say besides its nodes."""
+    out: list[Warning] = []
+    for name in situation.expected:
+        if name not in situation.selected:
+            continue
+        stale = sorted(verdicts[name].stale_above)
+        if stale:
+            out.append(
+                Warning(
+                    "S302",
+                    name,
+                    f"`{name}` rests on {len(stale)} stale upstream(s) outside the selection: "
+                    f"{', '.join(stale)}; --select +{name} builds them too",
+                )
+            )
+        volatile = situation.expected[name].volatile
+        if volatile and verdicts[name].runs:
+            calls = ", ".join(f"{v}()" for v in volatile)
+            out.append(
+                Warning(
+                    "S304",
+                    name,
+                    f"`{name}` uses {calls}: a value that differs on every run "
+                    "never makes a model stale",
+                )
+            )
+    return tuple(out)

@@ -1,0 +1,54 @@
+"""The pipeline of passes: own change, cascade, coherence, then the plan itself."""
+
+from __future__ import annotations
+
+from sqb.planning import coherence
+from sqb.planning.cascade import Verdict, cascade
+from sqb.planning.plan import Plan, PlannedNode, Strategy
+from sqb.planning.situation import Situation
+
+_FULL = Strategy("full", "the query is run in full and the table replaced")
+_LOAD = Strategy("full", "the file is loaded in full")
+
+
+def decide(situation: Situation) -> tuple[Plan, dict[str, Verdict]]:
+    """What every selected node does, and the verdict on every node of the project.
+
+    Pure: the same situation gives the same plan.
+    """
+    verdicts = cascade(situation)
+    coherence.check(situation, verdicts)
+    nodes: list[PlannedNode] = []
+    rerecord: list[str] = []
+    for name, expected in situation.expected.items():
+        if name not in situation.selected:
+            continue
+        verdict = verdicts[name]
+        nodes.append(
+            PlannedNode(
+                name=name,
+                type=expected.type,
+                materialized=expected.materialized,
+                action="run" if verdict.runs else "skip",
+                reason=verdict.reason,
+                if_changed=verdict.if_changed,
+                cause=verdict.cause if verdict.runs else None,
+                strategy=_strategy(expected.materialized) if verdict.runs else None,
+            )
+        )
+        if not verdict.runs and _outdated(situation, name, verdict):
+            rerecord.append(name)
+    warnings = coherence.warnings(situation, verdicts)
+    return Plan(situation.target, tuple(nodes), warnings, tuple(rerecord)), verdicts
+
+
+def _strategy(materialized: str) -> Strategy | None:
+    return {"view": None, "seed": _LOAD}.get(materialized, _FULL)
+
+
+def _outdated(situation: Situation, name: str, verdict: Verdict) -> bool:
+    """Is the node current although its record speaks of another version of the project?"""
+    if verdict.state is None or verdict.stale_above:
+        return False
+    record = situation.recorded[name]
+    return name in situation.outdated or record.version != situation.expected[name].version

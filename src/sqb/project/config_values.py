@@ -1,0 +1,80 @@
+"""The values that the config files hold, resolved for one target. How they come about is told in
+:mod:`sqb.project.config`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class CatalogConfig(msgspec.Struct, frozen=True):
+    """``[catalog]``: the Iceberg catalog, with absolute paths."""
+
+    name: str = "lake"
+    type: str = "sql"
+    uri: str = "sqlite:///lake/catalog.db"
+    warehouse: str = "lake"
+    properties: dict[str, str] = {}
+
+
+class SparkConfig(msgspec.Struct, frozen=True):
+    """``[spark]``: where Spark runs and what it is given."""
+
+    master: str = "local[*]"
+    remote: str | None = None
+    packages: tuple[str, ...] = ()
+    jars: tuple[str, ...] = ()
+    conf: dict[str, str] = {}
+
+
+class TargetConfig(msgspec.Struct, frozen=True):
+    """``[targets.<name>]`` of the target in use."""
+
+    name: str
+    schema: str
+    database: str | None = None
+    loader_schema: str | None = None
+    reuse_from: str | None = None
+    reuse_hard_copy: bool = False
+    defer_sources_to: str | None = None
+    state: dict[str, Any] = {}
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """``[settings]``."""
+
+    virtual_environments: bool = False
+    concurrency: int = 4
+    default_audit_severity: str = "error"
+    cascade: str = "all"
+
+
+class JanitorConfig(msgspec.Struct, frozen=True):
+    """``[janitor]``."""
+
+    retention_days: int = 30
+    max_checkpoints: int = 20
+    exclude_patterns: tuple[str, ...] = ()
+
+
+class Config(msgspec.Struct, frozen=True):
+    """Everything that the config files say for one target."""
+
+    root: str
+    name: str
+    target: TargetConfig
+    target_names: tuple[str, ...]
+    #: The schema of every target. One whose name needs a variable that is not set is left out.
+    target_schemas: dict[str, str]
+    catalog: CatalogConfig
+    spark: SparkConfig
+    settings: Settings
+    defaults: dict[str, Any]
+    path_defaults: dict[str, dict[str, Any]]
+    vars: dict[str, Any]
+    janitor: JanitorConfig
+    dbt: dict[str, Any]
+    #: The files that were read, relative to the root.
+    files: tuple[str, ...]

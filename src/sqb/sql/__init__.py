@@ -1,0 +1,1 @@
+"""All that knows sqlglot and tokens: canonical form, references, expansion, splicing."""

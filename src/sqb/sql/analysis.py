@@ -1,0 +1,40 @@
+"""What a query's text says about its inputs, as plain values that can be cached.
+
+Kept apart from the code that finds it, so that reading the cache loads no parser.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Reference(msgspec.Struct, frozen=True, array_like=True):
+    """One table name in the text.
+
+    ``kind`` is ``name`` (unqualified), ``table`` (qualified) or what an explicit call asks for.
+    ``aliased``: an alias follows. ``travels``: the user wrote VERSION or TIMESTAMP AS OF.
+    """
+
+    kind: str
+    parts: tuple[str, ...]
+    start: int
+    end: int
+    line: int
+    aliased: bool
+    travels: bool
+
+
+class BoundConstant(msgspec.Struct, frozen=True, array_like=True):
+    """A ``current_date()`` in the text."""
+
+    name: str
+    start: int
+    end: int
+
+
+class Analysis(msgspec.Struct, frozen=True, array_like=True):
+    """What a query's text says about its inputs."""
+
+    references: tuple[Reference, ...]
+    constants: tuple[BoundConstant, ...]
+    volatile: tuple[str, ...]

@@ -1,0 +1,229 @@
+"""Which tables a query reads, with the exact span of each name in the text.
+
+sqlglot reads the query; nothing it prints is ever run. A name that a CTE in scope defines is not a
+reference.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.tokens import TokenType
+
+from sqb.errors import SqbError
+from sqb.sql.analysis import Analysis, BoundConstant, Reference
+from sqb.sql.tokens import Tok, dialect, tokenize
+
+#: Explicit forms: the call's name -> what it must refer to.
+CALLS = {"__ref": "model", "__source": "source", "__seed": "seed"}
+LATER_CALLS = {"__udf": "0.5", "__table_fn": "0.5", "__dbt_ref": "0.4"}
+
+#: Values that are fixed for a run and part of what a result was computed from.
+_BOUND = frozenset({"current_date", "curdate"})
+#: Values that differ on every run; they never make a model stale.
+_VOLATILE = frozenset(
+    """
+    current_timestamp now localtimestamp rand randn random uuid shuffle
+    monotonically_increasing_id unix_timestamp
+    """.split()
+)
+_BARE = frozenset({"current_date", "current_timestamp", "localtimestamp"})
+
+
+def analyse(sql: str, *, file: str, first_line: int = 1) -> Analysis:
+    """Parse ``sql`` (one query) and find what it reads.
+
+    >>> a = analyse("WITH c AS (SELECT 1 FROM raw.x) SELECT * FROM c JOIN m", file="q")
+    >>> [r.parts for r in a.references]
+    [('raw', 'x'), ('m',)]
+    """
+    tokens = tokenize(sql, file=file, first_line=first_line)
+    if not tokens:
+        raise SqbError(
+            "P004", "the model has no query", file=file, line=first_line, help="write a SELECT"
+        )
+    tree = _parse(sql, file, first_line)
+    _refuse_untyped(tree, file, first_line)
+    calls = _calls(tokens, file)
+    spans = sorted([*calls, *_tables(sql, tree, first_line, tokens)], key=lambda r: r.start)
+    aliased = _followed_by_alias(tokens)
+    references = tuple(
+        msgspec.structs.replace(r, aliased=aliased.get(r.end, False)) if r in calls else r
+        for r in spans
+    )
+    constants, volatile = _time_values(tokens)
+    return Analysis(references, constants, volatile)
+
+
+def _parse(sql: str, file: str, first_line: int) -> exp.Query:
+    try:
+        statements = [s for s in dialect().parse(sql) if s is not None]
+    except ParseError as error:
+        first = error.errors[0] if error.errors else {}
+        near = str(first.get("highlight") or "").strip()
+        raise SqbError(
+            "P004",
+            "SQL that can't be parsed" + (f", near `{near}`" if near else ""),
+            file=file,
+            line=first_line + int(first.get("line") or 1) - 1,
+            help=_sentence(str(first.get("description") or "")),
+        ) from error
+    if len(statements) != 1:
+        raise SqbError(
+            "P004",
+            f"a model is one query, this file holds {len(statements)} statements",
+            file=file,
+            line=first_line,
+            help="keep one SELECT per file",
+        )
+    tree = statements[0]
+    if isinstance(tree, exp.Subquery):
+        tree = tree.unnest()
+    if not isinstance(tree, exp.Query):
+        raise SqbError(
+            "P004",
+            f"a model is a query, this is {type(tree).__name__.upper()}",
+            file=file,
+            line=first_line,
+            help="write a SELECT; sqb makes the table or view itself",
+        )
+    return tree
+
+
+def _sentence(description: str) -> str | None:
+    """sqlglot's own explanation, without the names of its internals."""
+    if "Token token_type" in description or "<class" in description or not description:
+        return "check the SQL around this line"
+    return description.rstrip(".").replace("Invalid expression / Unexpected token", "unexpected word")
+
+
+def _refuse_untyped(tree: exp.Query, file: str, first_line: int) -> None:
+    if not isinstance(tree, exp.Select):
+        return
+    for projection in tree.expressions:
+        value = projection.this if isinstance(projection, exp.Alias) else projection
+        if isinstance(value, exp.Null):
+            name = projection.alias or "NULL"
+            identifier = projection.args.get("alias") if isinstance(projection, exp.Alias) else None
+            line = int(identifier.meta.get("line", 1)) if identifier is not None else 1
+            raise SqbError(
+                "P013",
+                f"column `{name}` is a bare NULL and has no type",
+                file=file,
+                line=first_line + line - 1,
+                help=f"say which: CAST(NULL AS STRING) AS {name}",
+            )
+
+
+def _calls(tokens: list[Tok], file: str) -> list[Reference]:
+    found: list[Reference] = []
+    for i, tok in enumerate(tokens):
+        if not tok.raw.startswith("__") or i + 1 >= len(tokens) or tokens[i + 1].raw != "(":
+            continue
+        if tok.raw in LATER_CALLS:
+            raise SqbError(
+                "C011",
+                f"`{tok.raw}` arrives in release {LATER_CALLS[tok.raw]}",
+                file=file,
+                line=tok.line,
+            )
+        if tok.raw not in CALLS:
+            continue
+        inside = tokens[i + 2 : i + 4]
+        if len(inside) < 2 or inside[0].type is not TokenType.STRING or inside[1].raw != ")":
+            raise SqbError(
+                "P005",
+                f"`{tok.raw}` takes one quoted name",
+                file=file,
+                line=tok.line,
+                help=f'write {tok.raw}("name")',
+            )
+        found.append(
+            Reference(
+                CALLS[tok.raw], (inside[0].value,), tok.start, inside[1].end, tok.line, False, False
+            )
+        )
+    return found
+
+
+def _followed_by_alias(tokens: list[Tok]) -> dict[int, bool]:
+    """For the end of every token: does an alias come next?"""
+    out: dict[int, bool] = {}
+    for tok, following in zip(tokens, tokens[1:], strict=False):
+        out[tok.end] = (
+            following.raw.upper() == "AS"
+            or following.type is TokenType.VAR
+            or following.type is TokenType.IDENTIFIER
+        )
+    return out
+
+
+def _tables(sql: str, tree: exp.Query, first_line: int, tokens: list[Tok]) -> list[Reference]:
+    found: list[Reference] = []
+    for table in tree.find_all(exp.Table):
+        identifier = table.this
+        if not isinstance(identifier, exp.Identifier) or "start" not in identifier.meta:
+            continue
+        qualifiers = [q for q in (table.args.get("catalog"), table.args.get("db")) if q is not None]
+        parts = tuple(str(p.this) for p in [*qualifiers, identifier])
+        if len(parts) == 1 and _is_cte(table, parts[0]):
+            continue
+        first = qualifiers[0] if qualifiers else identifier
+        start, end = int(first.meta["start"]), int(identifier.meta["end"]) + 1
+        found.append(
+            Reference(
+                "name" if len(parts) == 1 else "table",
+                parts,
+                start,
+                end,
+                first_line + sql.count("\n", 0, start),
+                bool(table.alias),
+                table.args.get("version") is not None or table.args.get("when") is not None,
+            )
+        )
+    return found
+
+
+def _is_cte(table: exp.Table, name: str) -> bool:
+    """Does a CTE that is visible at ``table`` define ``name``? A CTE sees those before it."""
+    name = name.lower()
+    child: exp.Expr = table
+    parent = table.parent
+    while parent is not None:
+        with_ = parent.args.get("with_") if not isinstance(parent, exp.With) else None
+        if with_ is not None and with_ is not child:
+            if any(cte.alias.lower() == name for cte in with_.expressions):
+                return True
+        if isinstance(parent, exp.With):
+            for cte in parent.expressions:
+                if cte is child:
+                    if parent.args.get("recursive") and cte.alias.lower() == name:
+                        return True
+                    break
+                if cte.alias.lower() == name:
+                    return True
+        child, parent = parent, parent.parent
+    return False
+
+
+def _time_values(tokens: list[Tok]) -> tuple[tuple[BoundConstant, ...], tuple[str, ...]]:
+    constants: list[BoundConstant] = []
+    volatile: set[str] = set()
+    for i, tok in enumerate(tokens):
+        word = tok.raw.lower()
+        if word not in _BOUND and word not in _VOLATILE:
+            continue
+        before = tokens[i - 1].raw.upper() if i else ""
+        after = [t.raw for t in tokens[i + 1 : i + 3]]
+        if before in (".", "AS") or after[:1] == ["."]:
+            continue
+        called = after[:1] == ["("]
+        if not called and word not in _BARE:
+            continue
+        if word in _BOUND:
+            end = tokens[i + 2].end if after == ["(", ")"] else tok.end
+            constants.append(BoundConstant("current_date", tok.start, end))
+        elif word != "unix_timestamp" or after == ["(", ")"]:
+            volatile.add(word)
+    return tuple(constants), tuple(sorted(volatile))

@@ -1,0 +1,115 @@
+"""A record: what a relation was built from. The same value is a stamp and a state row.
+
+As table property ``sqb.stamp`` it commits with the data and is the truth; as a row of
+``_sqlbuild_fingerprints`` it is history, and an *amendment* where a later run found that the
+relation still stands although its inputs or its definition moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from sqb.lake.metadata import TableFacts, schema_hash
+
+
+class Consumed(msgspec.Struct, frozen=True, array_like=True):
+    """One input as it was used: which rows (data id), which columns, which definition."""
+
+    name: str
+    data: str
+    schema: str
+    version: str
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One relation's origin. ``snapshot`` and ``uuid`` name the commit it speaks of.
+
+    ``table`` is the hash of the relation's physical columns (for a view: of its SQL), so that an
+    ALTER by someone else is seen; ``schema`` the hash of its names and types, which readers
+    compare. ``through`` has the data ids of the tables that were read through views, to tell later
+    which of them moved. ``ts`` is in microseconds since the epoch.
+    """
+
+    node: str
+    type: str
+    materialized: str
+    scheme: str
+    query: str
+    config: str
+    local: str
+    version: str
+    data: str
+    schema: str
+    table: str
+    uuid: str
+    snapshot: int | None
+    run: str
+    ts: int
+    inputs: tuple[Consumed, ...] = ()
+    constants: dict[str, str] = {}
+    rows: int | None = None
+    through: dict[str, str] = {}
+
+    def consumed(self) -> dict[str, Consumed]:
+        """The inputs by name."""
+        return {item.name: item for item in self.inputs}
+
+
+_decoder = msgspec.json.Decoder(Record)
+
+
+def encode(record: Record) -> str:
+    """The text kept in ``sqb.stamp`` and in state rows."""
+    return msgspec.json.encode(record).decode()
+
+
+def decode(text: str | bytes | None) -> Record | None:
+    """A record from its text; one that can't be read is no record."""
+    if not text:
+        return None
+    try:
+        return _decoder.decode(text)
+    except msgspec.MsgspecError:
+        return None
+
+
+def physical(facts: TableFacts) -> str:
+    """What ``Record.table`` holds for a relation with these facts."""
+    from sqb.hashing import digest
+
+    return digest(facts.sql or "") if facts.kind == "view" else schema_hash(facts.columns)
+
+
+def untouched(record: Record, facts: TableFacts) -> bool:
+    """Does the relation still hold exactly what ``record`` says, compactions aside?"""
+    if record.uuid != facts.uuid or record.table != physical(facts):
+        return False
+    return facts.kind == "view" or record.snapshot == facts.data_snapshot_id
+
+
+def truth(stamp: Record | None, row: Record | None, facts: TableFacts | None) -> Record | None:
+    """What is known of a relation: the newest record that names its published commit.
+
+    A stamp on another uuid was copied with the table and says nothing. A row counts only if it
+    speaks of the very commit that the stamp names, or, without a stamp, of the head.
+    """
+    if facts is None:
+        return None
+    if stamp is not None and stamp.uuid != facts.uuid:
+        stamp = None
+    if row is not None and row.uuid != facts.uuid:
+        row = None
+    if stamp is None:
+        return row if row is not None and untouched(row, facts) else None
+    if row is None or row.ts < stamp.ts:
+        return stamp
+    return row if row.snapshot == stamp.snapshot and row.table == stamp.table else stamp
+
+
+def needs_repair(truth_: Record, row: Record | None) -> bool:
+    """Was the relation published without its state row (the build died in between)?"""
+    return row is None or row.uuid != truth_.uuid or row.ts < truth_.ts
+
+
