@@ -130,9 +130,7 @@ class Project:
 
     def selectable(self) -> dict[str, Selectable]:
         """Every node as selectors see it."""
-        out = {
-            e.name: Selectable(e.name, e.type, e.path, e.tags) for e in self.expected.values()
-        }
+        out = {e.name: Selectable(e.name, e.type, e.path, e.tags) for e in self.expected.values()}
         for source in self.compiled.sources.values():
             out[source.name] = Selectable(source.name, "source", source.file or "", ())
         return out
@@ -261,9 +259,7 @@ class Project:
             recorded=observed.recorded,
             known=frozenset(observed.rows),
             relations=observed.relations,
-            sources=observe_sources(
-                self.compiled.sources.values(), observed.heads, self.facts
-            ),
+            sources=observe_sources(self.compiled.sources.values(), observed.heads, self.facts),
             selected=selected,
             constants=self.constants(),
             force=force,
@@ -456,9 +452,7 @@ class Project:
         plan, verdicts, situation = self._decide(
             selected, observed, force=False, full_refresh=False
         )
-        only = msgspec.structs.replace(
-            plan, nodes=tuple(n for n in plan.nodes if n.name == name)
-        )
+        only = msgspec.structs.replace(plan, nodes=tuple(n for n in plan.nodes if n.name == name))
         run = Run(
             "explain",
             0,
@@ -497,7 +491,7 @@ class Project:
             stop_session(self._own)
             self._own = None
 
-    def __enter__(self) -> Project:
+    def __enter__(self) -> Project:  # noqa: PYI034 - Self needs Python 3.11
         return self
 
     def __exit__(self, *_: object) -> None:

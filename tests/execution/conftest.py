@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,10 +80,8 @@ class Workbench:
 
 
 @pytest.fixture
-def bench(
-    tmp_path: Path, spark: SparkSession, spark_settings: SparkSettings
-) -> Iterator[Workbench]:
-    yield Workbench(tmp_path, spark, spark_settings)
+def bench(tmp_path: Path, spark: SparkSession, spark_settings: SparkSettings) -> Workbench:
+    return Workbench(tmp_path, spark, spark_settings)
 
 
 @pytest.fixture

@@ -193,7 +193,9 @@ class TestOneBuiltShop:
 
 def test_layout_is_applied_and_its_change_wakes_nobody(bench: Workbench) -> None:
     bench.sql("CREATE TABLE lake.{raw}.t (k STRING, d DATE, v INT) USING iceberg")
-    bench.sql("INSERT INTO lake.{raw}.t VALUES ('b', DATE'2026-01-02', 2), ('a', DATE'2026-01-01', 1)")
+    bench.sql(
+        "INSERT INTO lake.{raw}.t VALUES ('b', DATE'2026-01-02', 2), ('a', DATE'2026-01-01', 1)"
+    )
     bench.model("t", "SELECT k, d, v FROM {raw}.t")
     bench.model("below", "SELECT sum(v) AS s FROM t")
     bench.told()
@@ -215,11 +217,16 @@ def test_layout_is_applied_and_its_change_wakes_nobody(bench: Workbench) -> None
     assert bench.rows("t", "k, v") == [("a", 1), ("b", 2)]
     assert bench.told() == {}
     # a property alone is a commit without data; a property taken away goes
-    bench.model("t", "MODEL (partitioned_by [months(d), bucket(4, k)], sorted_by [v DESC]);\nSELECT k, d, v FROM {raw}.t")
+    bench.model(
+        "t",
+        "MODEL (partitioned_by [months(d), bucket(4, k)], sorted_by [v DESC]);\nSELECT k, d, v FROM {raw}.t",
+    )
     assert bench.told()["t"] == ("unchanged", "config_changed")
     head = bench.project().catalog.head(bench.schema, "t")
     assert head is not None
-    assert "write.parquet.compression-codec" not in bench.project().facts.get(head.location).properties
+    assert (
+        "write.parquet.compression-codec" not in bench.project().facts.get(head.location).properties
+    )
     assert bench.told() == {}
 
 
@@ -229,7 +236,11 @@ CUT_OFF = [
     ("a retyped column", "SELECT CAST(id AS BIGINT) AS id, name FROM {raw}.t", "success"),
     ("the same rows", "SELECT id + 0 AS id, name FROM {raw}.t", "unchanged"),
     ("other row order", "SELECT id, name FROM {raw}.t ORDER BY id DESC", "unchanged"),
-    ("one row twice", "SELECT id, name FROM {raw}.t UNION ALL SELECT id, name FROM {raw}.t WHERE id = 1", "success"),
+    (
+        "one row twice",
+        "SELECT id, name FROM {raw}.t UNION ALL SELECT id, name FROM {raw}.t WHERE id = 1",
+        "success",
+    ),
 ]
 
 

@@ -49,7 +49,9 @@ class World:
         self.nodes[name] = replace(self.nodes[name], **changes)
         return self
 
-    def move_source(self, name: str, *, snapshot: int | None = None, schema: str | None = None) -> World:
+    def move_source(
+        self, name: str, *, snapshot: int | None = None, schema: str | None = None
+    ) -> World:
         uuid, old_schema, old_snapshot = self.sources[name]
         self.sources[name] = (uuid, schema or old_schema, snapshot or old_snapshot)
         return self
@@ -70,7 +72,7 @@ class World:
 
     def graph(self) -> Graph:
         parents: dict[str, tuple[str, ...]] = {n: node.inputs for n, node in self.nodes.items()}
-        parents |= {s: () for s in self.sources}
+        parents |= dict.fromkeys(self.sources, ())
         return Graph(parents)
 
     def expected(self) -> dict[str, Expected]:
@@ -99,7 +101,9 @@ class World:
         return out
 
     def source_states(self) -> dict[str, InputState]:
-        return {n: InputState(source_data(u, s, snap), s) for n, (u, s, snap) in self.sources.items()}
+        return {
+            n: InputState(source_data(u, s, snap), s) for n, (u, s, snap) in self.sources.items()
+        }
 
     def plan(self, *select: str, force: bool = False, full_refresh: bool = False) -> Plan:
         expected = self.expected()

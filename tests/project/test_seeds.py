@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from sqb.errors import SqbError
 from sqb.project.seed_specs import CsvSettings, SeedSpec, load_seed_specs
-from sqb.project.seeds import Seed, infer_type, load_seeds, read_seed, seed_identity
+from sqb.project.seeds import (
+    Seed,
+    infer_type,
+    load_seed_specs,
+    match_specs,
+    read_seed,
+    seed_identity,
+)
 
 
 def read(content: str | bytes, spec: SeedSpec | None = None) -> Seed:
@@ -231,14 +238,15 @@ def test_a_wrong_spec_is_refused_with_its_line(
 
 
 def test_a_project_loads_its_seeds_with_their_specs() -> None:
-    found = load_seeds({"seeds/a/s.csv": b"id;p\n-;1\n"}, {"seeds/s.yml": SPEC}, {})
-    assert found["s"].rows == ((None, "1"),)
-    assert (found["s"].schema, found["s"].tags) == ("ref", ("t",))
+    specs = load_seed_specs({"seeds/s.yml": SPEC}, {})
+    found = read_seed("seeds/a/s.csv", b"id;p\n-;1\n", specs["s"])
+    assert found.rows == ((None, "1"),)
+    assert (found.schema, found.tags) == ("ref", ("t",))
 
 
 def test_a_spec_without_a_file_is_refused() -> None:
     with pytest.raises(SqbError, match=r"no seeds/s\.csv") as caught:
-        load_seeds({"seeds/ss.csv": b"a\n"}, {"seeds/s.yml": SPEC}, {})
+        match_specs(load_seed_specs({"seeds/s.yml": SPEC}, {}), ["seeds/ss.csv"])
     assert (caught.value.code, caught.value.line) == ("P011", 2)
 
 

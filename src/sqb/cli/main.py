@@ -73,6 +73,21 @@ class LazyGroup(click.Group):
             return _refusing(cmd_name)
         return None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and not ctx.resilient_parsing:
+            known = [*COMMANDS, *LATER]
+            if name not in known and name != "run":
+                found = nearest(name, known)
+                raise SqbError(
+                    "C008",
+                    f"there is no command `{name}`",
+                    help=f"did you mean `{found}`?" if found else "`sqb --help` lists them",
+                )
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -105,16 +120,21 @@ def _refusing(name: str) -> click.Command:
 
 @click.group(
     cls=LazyGroup,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="\b\nExample:\n  sqb init shop && cd shop\n  sqb build\n  sqb plan",
 )
 @click.version_option(sqb.__version__, prog_name="sqb", message="%(prog)s %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Change-aware SQL builds on Apache Spark, with tables in Apache Iceberg.
 
     `sqb COMMAND --help` shows a command's options. Every common option can be set in the
     environment too: SQB_TARGET, SQB_PROJECT_DIR, ...
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+        ctx.exit(2)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -140,9 +160,6 @@ def run(arguments: list[str]) -> int:
         result = cli.main(arguments, prog_name="sqb", standalone_mode=False)
     except SqbError as error:
         return _show(error, arguments)
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return 2
     except click.ClickException as error:
         return _show(_usage(error), arguments)
     except (KeyboardInterrupt, click.Abort):
@@ -194,12 +211,7 @@ def _usage(error: click.ClickException) -> SqbError:
     path = context.command_path if context is not None else "sqb"
     help_ = f"`{path} --help` shows what it takes"
     message = error.format_message().rstrip(".")
-    if isinstance(error, click.exceptions.NoSuchCommand):
-        name = error.command_name
-        message = f"there is no command `{name}`"
-        found = nearest(name, [*COMMANDS, *LATER])
-        help_ = f"did you mean `{found}`?" if found else "`sqb --help` lists the commands"
-    elif isinstance(error, click.NoSuchOption):
+    if isinstance(error, click.NoSuchOption):
         message = f"there is no option `{error.option_name}`"
         if path == "sqb":
             help_ = "options come after the command: sqb plan --target prod"

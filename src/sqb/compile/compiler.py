@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import sqb
 from sqb import cachefile
 from sqb.compile.cache import LAYOUT, CompileCache, fingerprint
 from sqb.compile.nodes import (
@@ -23,7 +22,9 @@ from sqb.errors import SqbError
 from sqb.hashing import digest
 from sqb.project.config import Config
 from sqb.project.layout import ProjectFiles
+from sqb.project.names import check_name, stem
 from sqb.sql.version import scheme
+from sqb.version import __version__
 
 if TYPE_CHECKING:
     from sqb.sql.expand import Scope
@@ -38,7 +39,7 @@ def compile_project(
     if cache is None or cache.key != key:
         cache = CompileCache(key=key)
     models, changed_models = _models(config, files, environ, cache)
-    seeds, changed_seeds = _seeds(files, cache)
+    seeds, changed_seeds = _seeds(files, environ, cache)
     sources, changed_sources = _sources(files, environ, cache)
     if cache_path is not None and (changed_models or changed_seeds or changed_sources):
         cachefile.write(cache_path, cache, LAYOUT)
@@ -54,7 +55,7 @@ def _key(config: Config, files: ProjectFiles) -> bytes:
     settings = json.dumps(
         [config.defaults, config.path_defaults, config.vars], sort_keys=True, default=str
     )
-    parts = [sqb.__version__, scheme(), settings, config.root if files.macros else ""]
+    parts = [__version__, scheme(), settings, config.root if files.macros else ""]
     encoded = [part.encode() for part in parts]
     for path, content in files.macros.items():
         encoded += [path.encode(), content]
@@ -101,13 +102,11 @@ def compile_model(path: str, content: bytes, config: Config, scope: Scope) -> Co
     """One file: header, expansion, references, identity."""
     from sqb.project.header import split_model
     from sqb.project.keys import check_available, model_config
-    from sqb.project.names import check_name
     from sqb.sql.expand import expand
     from sqb.sql.references import analyse
     from sqb.sql.tokens import canonical
 
-    name = Path(path).stem
-    check_name(name, "model", file=path)
+    name = check_name(stem(path), "model", file=path)
     text = split_model(decode(content, path), path)
     header = model_config(
         text.values, text.lines, path, config.defaults, config.path_defaults, path
@@ -155,50 +154,55 @@ def decode(content: bytes, path: str) -> str:
         ) from error
 
 
-def _seeds(files: ProjectFiles, cache: CompileCache) -> tuple[list[CompiledSeed], bool]:
-    specs_mark = fingerprint(*(part for item in files.seed_yaml.items() for part in _pair(item)))
-    out: list[CompiledSeed] = []
-    kept: dict[str, tuple[bytes, CompiledSeed]] = {}
-    specs = None
-    for path, content in files.seeds.items():
-        mark = fingerprint(specs_mark, content)
-        entry = cache.seeds.get(path)
-        if entry is None or entry[0] != mark:
-            from sqb.project.seeds import load_seed_specs, read_seed, seed_identity
+def _seeds(
+    files: ProjectFiles, environ: Mapping[str, str], cache: CompileCache
+) -> tuple[list[CompiledSeed], bool]:
+    specs_mark = _mark_yaml(files.seed_yaml, environ)
+    marks = {path: fingerprint(specs_mark, content) for path, content in files.seeds.items()}
+    kept = {
+        path: entry
+        for path, mark in marks.items()
+        if (entry := cache.seeds.get(path)) is not None and entry[0] == mark
+    }
+    changed = len(kept) < len(marks) or len(cache.seeds) != len(marks)
+    if changed or (files.seed_yaml and not marks):
+        from sqb.project.seeds import load_seed_specs, match_specs, read_seed, seed_identity
 
-            if specs is None:
-                specs = load_seed_specs(files.seed_yaml)
-            spec = specs.get(Path(path).stem)
-            seed = read_seed(path, content, spec)
-            compiled = CompiledSeed(
-                name=seed.name,
-                path=path,
-                schema=spec.schema if spec else None,
-                tags=tuple(spec.tags) if spec else (),
-                description=spec.description if spec else None,
-                columns=seed.columns,
-                rows=len(seed.rows),
-                content_hash=digest(seed_identity(seed)),
+        specs = load_seed_specs(files.seed_yaml, environ)
+        match_specs(specs, files.seeds)
+        for path, mark in marks.items():
+            if path in kept:
+                continue
+            seed = read_seed(path, files.seeds[path], specs.get(stem(path)))
+            kept[path] = (
+                mark,
+                CompiledSeed(
+                    name=seed.name,
+                    path=path,
+                    schema=seed.schema,
+                    tags=seed.tags,
+                    description=seed.description,
+                    columns=seed.columns,
+                    rows=len(seed.rows),
+                    content_hash=digest(seed_identity(seed)),
+                ),
             )
-            entry = (mark, compiled)
-        kept[path] = entry
-        out.append(entry[1])
-    changed = kept != cache.seeds
-    cache.seeds = kept
-    return out, changed
+    cache.seeds = {path: kept[path] for path in marks}
+    return [entry[1] for entry in cache.seeds.values()], changed
 
 
-def _pair(item: tuple[str, bytes]) -> tuple[bytes, bytes]:
-    return item[0].encode(), item[1]
+def _mark_yaml(files: Mapping[str, bytes], environ: Mapping[str, str]) -> bytes:
+    """The fingerprint of YAML files and of the environment they name."""
+    parts = [part for path, content in files.items() for part in (path.encode(), content)]
+    if any(b"${ENV:" in content for content in files.values()):
+        parts.append(json.dumps(sorted(environ.items())).encode())
+    return fingerprint(*parts)
 
 
 def _sources(
     files: ProjectFiles, environ: Mapping[str, str], cache: CompileCache
 ) -> tuple[dict[str, SourceTable], bool]:
-    parts = [part for item in files.sources.items() for part in _pair(item)]
-    if any(b"${ENV:" in content for content in files.sources.values()):
-        parts.append(json.dumps(sorted(environ.items())).encode())
-    mark = fingerprint(*parts)
+    mark = _mark_yaml(files.sources, environ)
     if cache.sources_key == mark:
         return cache.sources, False
     from sqb.project.sources import check_sources_available, load_sources
@@ -271,23 +275,24 @@ def _unique(
         _claim(seen, source.name, source.file or "sources", source.line)
     enabled = {m.name: m for m in models if m.settings.enabled}
     for model in enabled.values():
-        place = (model.settings.schema, model.settings.alias or model.name)
+        place = (model.settings.schema, (model.settings.alias or model.name).lower())
         _claim_relation(relations, place, model.path)
     for seed in seeds:
-        _claim_relation(relations, (seed.schema, seed.name), seed.path)
+        _claim_relation(relations, (seed.schema, seed.name.lower()), seed.path)
     return enabled
 
 
 def _claim(seen: dict[str, str], name: str, path: str, line: int | None = None) -> None:
-    if name in seen:
+    folded = name.lower()
+    if folded in seen:
         raise SqbError(
             "P007",
-            f"two things are named `{name}`: {seen[name]} and {path}",
+            f"two things are named `{name}`: {seen[folded]} and {path}",
             file=path,
             line=line or 1,
             help="names are unique across models, seeds and sources: rename one of the files",
         )
-    seen[name] = path
+    seen[folded] = path
 
 
 def _claim_relation(

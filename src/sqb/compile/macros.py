@@ -29,8 +29,10 @@ def load_macros(root: Path, paths: list[str]) -> dict[str, Callable[..., object]
         sys.modules[name] = module
         try:
             spec.loader.exec_module(module)
-        except Exception as error:  # a user's module may raise anything
-            line = error.lineno if isinstance(error, SyntaxError) else _line(error, str(root / path))
+        except Exception as error:
+            line = (
+                error.lineno if isinstance(error, SyntaxError) else _line(error, str(root / path))
+            )
             raise SqbError(
                 "P008",
                 f"the macro file can't be imported: {type(error).__name__}: {error}",

@@ -1,4 +1,4 @@
-"""References to nodes: what each name in a query means, or an error that suggests what was meant."""
+"""What each name in a query means, or an error that suggests what was meant."""
 
 from __future__ import annotations
 
@@ -63,12 +63,10 @@ class Names:
             "model": self.models,
             "seed": self.seeds,
             "source": self.sources,
-        }[reference.kind]  # type: ignore[assignment]
+        }[reference.kind]
         raise self._unknown(name, pool, reference, file)
 
-    def _unknown(
-        self, name: str, pool: Iterable[str], reference: Reference, file: str
-    ) -> SqbError:
+    def _unknown(self, name: str, pool: Iterable[str], reference: Reference, file: str) -> SqbError:
         if name in self.disabled:
             return SqbError(
                 "P005",

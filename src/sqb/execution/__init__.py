@@ -1,1 +1,1 @@
-"""Plan in, tables out: walks the plan with Spark and decides nothing the plan could have decided."""
+"""Plan in, tables out: walks the plan and decides nothing the plan could have decided."""

@@ -58,9 +58,7 @@ def execute(
             for stage in stages:
                 sweep(run.catalog, stage, time.time(), facts=run.facts)
             run.pool = SessionPool(session, concurrency)
-            results, interrupted = _walk(
-                run, work, outcomes, session, fail_fast, concurrency, listener
-            )
+            results, interrupted = _walk(run, work, outcomes, fail_fast, concurrency, listener)
     else:
         for stage in stages:
             sweep(run.catalog, stage, time.time(), facts=run.facts)
@@ -77,7 +75,6 @@ def _walk(
     run: Run,
     work: Mapping[str, PlannedNode],
     outcomes: dict[str, Outcome],
-    session: SparkSession,
     fail_fast: bool,
     concurrency: int,
     listener: Listener,
@@ -103,15 +100,13 @@ def _walk(
                     add_tag(sibling, f"sqb-{run.id}")
                     outcome = build_node(run, sibling, node, states)
                 reason = node.reason
-        except SqbError as error:
+        except SqbError:
             if stop.is_set():
                 error = SqbError("X005", f"`{name}` was interrupted", exit_code=1)
             seconds = time.perf_counter() - began
             return NodeResult(name, "failed", node.reason, seconds, error=error.to_json())
-        except Exception as error:  # a thread must always answer, whatever happened
-            wrapped = SqbError(
-                "X004", f"`{name}`: {type(error).__name__}: {error}", exit_code=1
-            )
+        except Exception as error:  # noqa: BLE001 - a thread must always answer, whatever happened
+            wrapped = SqbError("X004", f"`{name}`: {type(error).__name__}: {error}", exit_code=1)
             seconds = time.perf_counter() - began
             return NodeResult(name, "failed", node.reason, seconds, error=wrapped.to_json())
         outcomes[name] = outcome
@@ -211,7 +206,10 @@ def _observed(
             continue
         now = run.situation.sources[source].data
         before = [run.situation.recorded.get(name) for name in names]
-        moved = [r is None or r.consumed().get(source) is None or r.consumed()[source].data != now for r in before]
+        moved = [
+            r is None or r.consumed().get(source) is None or r.consumed()[source].data != now
+            for r in before
+        ]
         if any(moved):
             out[source] = sorted({run.expected(name).namespace for name in names})
     return out

@@ -19,9 +19,8 @@ _MASK = (1 << _BITS) - 1
 HASHES = ("__sqb_h1", "__sqb_h2")
 
 _PLAIN = frozenset(
-    """
-    boolean byte short integer long binary date timestamp timestamp_ntz string
-    """.split()
+    {"boolean", "byte", "short", "integer", "long", "binary", "string"}
+    | {"date", "timestamp", "timestamp_ntz"}
 )
 
 
@@ -53,7 +52,8 @@ def sums() -> dict[str, str]:
 def combine(metrics: Mapping[str, int | None]) -> tuple[int, int, int]:
     """Row count and the two sums modulo 2^64, from what ``sums`` gave.
 
-    >>> combine({"n": 2**40, "h0_0": 2**63, "h0_1": 1, "h0_2": None, "h1_0": 0, "h1_1": 0, "h1_2": 0})
+    >>> limbs = {"h0_0": 2**63, "h0_1": 1, "h0_2": None, "h1_0": 0, "h1_1": 0, "h1_2": 0}
+    >>> combine({"n": 2**40, **limbs})
     (1099511627776, 9223372036871553024, 0)
     """
     totals = []

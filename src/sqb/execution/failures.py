@@ -14,7 +14,9 @@ _TAIL = re.compile(r"\s*SQLSTATE: \w+.*$", re.DOTALL)
 _SUGGESTION = re.compile(r"Did you mean one of the following\? \[(.+?)\]")
 
 
-def explain(error: Exception, name: str, model: CompiledModel | None, sent: Spliced | None) -> SqbError:
+def explain(
+    error: Exception, name: str, model: CompiledModel | None, sent: Spliced | None
+) -> SqbError:
     """The error to show for what Spark raised while it worked on ``name``."""
     if isinstance(error, SqbError):
         return error
@@ -56,7 +58,7 @@ def _offset(error: Exception, text: str) -> int | None:
     if contexts is not None:
         try:
             found = contexts()
-        except Exception:  # the JVM may be gone; the position is only a comfort
+        except Exception:  # noqa: BLE001 - the JVM may be gone; the position is only a comfort
             found = []
         for context in found or []:
             start = context.startIndex()

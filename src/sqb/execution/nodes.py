@@ -1,17 +1,21 @@
-"""One node of a plan, brought up to date: the step from materialization to the code that does it."""
+"""One node of a plan, brought up to date by the module of its materialization."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from sqb.execution.failures import explain
 from sqb.execution.run import Published, Run
 from sqb.execution.seed import build_seed
 from sqb.execution.table import Layout, Outcome, write_table
 from sqb.execution.view import build_view
+from sqb.identity.data_id import InputState, view_state
 from sqb.planning.inputs import moved_inputs
 from sqb.planning.plan import PlannedNode
-from sqb.identity.data_id import InputState, view_state
+from sqb.project.layout import read_files
 from sqb.project.seeds import Seed, load_seed_specs, read_seed
 from sqb.sql.splice import Spliced
 
@@ -46,8 +50,6 @@ def amend(run: Run, name: str, states: dict[str, InputState]) -> Outcome:
     record = run.make_record(
         name, states, facts, data=data, schema=schema, rows=before.rows, keep_local=True
     )
-    import msgspec
-
     record = msgspec.structs.replace(record, snapshot=before.snapshot)
     head = run.heads[(expected.namespace, expected.relation)]
     return Outcome(Published(head, facts, record), "current", amended=True)
@@ -75,11 +77,8 @@ def build_node(
 
 
 def _seed(run: Run, name: str) -> Seed:
-    from pathlib import Path
-
     root = Path(run.config.root)
-    specs = load_seed_specs(
-        {str(p.relative_to(root)): p.read_bytes() for p in sorted(root.glob("seeds/**/*.y*ml"))}
-    )
+    files = read_files(root)
+    specs = load_seed_specs(files.seed_yaml)
     path = run.compiled.seeds[name].path
-    return read_seed(path, (root / path).read_bytes(), specs.get(name))
+    return read_seed(path, files.seeds[path], specs.get(name))

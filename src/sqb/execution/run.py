@@ -150,9 +150,7 @@ class Run:
         source = self.compiled.sources[name]
         return full_name(self.catalog.name, source.namespace, source.table)
 
-    def _render(
-        self, sql: str, analysis: Analysis, bindings: tuple[Binding, ...]
-    ) -> Spliced:
+    def _render(self, sql: str, analysis: Analysis, bindings: tuple[Binding, ...]) -> Spliced:
         return render(sql, analysis, bindings, self._input_sql, self.situation.constants)
 
     def _input_sql(self, name: str, travels: bool) -> tuple[str, bool]:

@@ -11,7 +11,6 @@ from sqb.execution.events import NodeResult
 Work = Callable[[str], NodeResult]
 
 
-
 def run_all(
     order: Sequence[str],
     parents: Mapping[str, Sequence[str]],

@@ -35,7 +35,7 @@ def build_seed(
 
 
 def _check(raw: DataFrame, seed: Seed) -> None:
-    """Find the first value that does not fit, to name its line; only typed columns are looked at."""
+    """Name the line of the first value that does not fit its type."""
     typed = [(c, kind) for c, kind in seed.columns if kind.upper() != "STRING"]
     if not typed or not seed.rows:
         return
@@ -55,7 +55,7 @@ def _check(raw: DataFrame, seed: Seed) -> None:
             raise SqbError(
                 "X003",
                 f"`{row[index]}` is not a {kind} (column `{column}`)",
-                file=seed.path,
+                file=seed.file,
                 line=line,
                 help="correct the value, or declare another type in seeds/*.yml",
                 exit_code=1,

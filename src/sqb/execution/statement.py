@@ -31,9 +31,7 @@ def pinned(table: str, facts: TableFacts) -> tuple[str, bool]:
     return f"({_project(version, facts.columns, facts.snapshot_columns)})", True
 
 
-def _project(
-    version: str, wanted: tuple[Column, ...], stored: tuple[Column, ...]
-) -> str:
+def _project(version: str, wanted: tuple[Column, ...], stored: tuple[Column, ...]) -> str:
     by_id = {column.id: column for column in stored}
     items = []
     for column in wanted:

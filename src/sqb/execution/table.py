@@ -14,6 +14,7 @@ from sqb.execution.events import Rows
 from sqb.execution.run import Published, Run
 from sqb.execution.statement import full_name
 from sqb.hashing import digest
+from sqb.identity.data_id import InputState
 from sqb.lake.catalog import Head
 from sqb.lake.cleanup import discard
 from sqb.lake.failpoints import reached
@@ -26,7 +27,6 @@ from sqb.lake.publish import (
 )
 from sqb.lake.staging import Staged, stage
 from sqb.lake.types import iceberg_schema, spark_type
-from sqb.identity.data_id import InputState
 from sqb.state.definition import pack
 from sqb.state.record import Record, decode, encode, untouched
 
@@ -119,7 +119,8 @@ def _write(
     if hashes is not None:
         observation = Observation()
         hashed = frame.selectExpr(
-            "*", *(f"{sql} AS {alias}" for sql, alias in zip(hashes, content_hash.HASHES, strict=True))
+            "*",
+            *(f"{sql} AS {alias}" for sql, alias in zip(hashes, content_hash.HASHES, strict=True)),
         )
         aggregates = [F.expr(sql).alias(key) for key, sql in content_hash.sums().items()]
         frame = hashed.observe(observation, *aggregates)
@@ -149,9 +150,7 @@ def _statements(
     if not layout.sorted_by:
         return [f"{create} {target} {' '.join(clauses)} AS {select}"]
     fields = iceberg_schema(dict(schema))["fields"]
-    typed = ", ".join(
-        f"{quote(f['name'])} {spark_type(_type_text(f['type']))}" for f in fields
-    )
+    typed = ", ".join(f"{quote(f['name'])} {spark_type(_type_text(f['type']))}" for f in fields)
     return [
         f"{create} {target} ({typed}) {' '.join(clauses)}",
         f"ALTER TABLE {target} WRITE ORDERED BY {', '.join(layout.sorted_by)}",
@@ -224,9 +223,7 @@ def _cut_off(
         return None
     if base.partitioning != facts.partitioning or base.sort_order != facts.sort_order:
         return None
-    record = run.make_record(
-        name, states, base, data=data, schema=before.schema, rows=before.rows
-    )
+    record = run.make_record(name, states, base, data=data, schema=before.schema, rows=before.rows)
     record = msgspec.structs.replace(record, snapshot=before.snapshot)
     rows = Rows(0, 0, before.rows)
     wanted = _wanted(run, name, layout)
@@ -277,9 +274,7 @@ def _publish(
     made: list[Record] = []
 
     def stamp(facts: TableFacts) -> str:
-        made.append(
-            run.make_record(name, states, facts, data=data, schema=columns, rows=count)
-        )
+        made.append(run.make_record(name, states, facts, data=data, schema=columns, rows=count))
         return encode(made[-1])
 
     try:
@@ -300,10 +295,8 @@ def _publish(
     return Outcome(Published(head, facts, made[-1]), "success", rows)
 
 
-def adopt(
-    run: Run, name: str, states: Mapping[str, InputState], overtaken: Overtaken
-) -> Outcome:
-    """Someone published first: take their result if it is the very same, else fail and name them."""
+def adopt(run: Run, name: str, states: Mapping[str, InputState], overtaken: Overtaken) -> Outcome:
+    """Someone published first: take their result if it is the same, else fail and name them."""
     expected, winner = run.expected(name), overtaken.winner
     record = None
     if winner is not None:

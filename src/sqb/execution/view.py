@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from sqb.execution.content_hash import quote
 from sqb.execution.run import Published, Run
 from sqb.execution.table import Outcome, adopt
+from sqb.identity.data_id import InputState, view_state
 from sqb.lake.metadata import DEFINITION, TableFacts, read_document
 from sqb.lake.publish import Overtaken, publish_view
 from sqb.lake.types import iceberg_schema
-from sqb.identity.data_id import InputState, view_state
 from sqb.planning.situation import bound, definition_local
 from sqb.state.definition import pack
 from sqb.state.record import Record, encode

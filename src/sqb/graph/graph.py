@@ -75,10 +75,8 @@ class Graph:
             path.append(name)
 
 
-def _reach(
-    names: Iterable[str], edges: Mapping[str, Sequence[str]], depth: int | None
-) -> set[str]:
-    distance = {name: 0 for name in names}
+def _reach(names: Iterable[str], edges: Mapping[str, Sequence[str]], depth: int | None) -> set[str]:
+    distance = dict.fromkeys(names, 0)
     queue = deque(distance)
     while queue:
         name = queue.popleft()

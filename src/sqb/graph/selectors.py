@@ -62,9 +62,7 @@ def _nothing(nodes: Mapping[str, Selectable], include: Sequence[str]) -> SqbErro
     )
 
 
-def _union(
-    nodes: Mapping[str, Selectable], graph: Graph, expressions: Iterable[str]
-) -> set[str]:
+def _union(nodes: Mapping[str, Selectable], graph: Graph, expressions: Iterable[str]) -> set[str]:
     out: set[str] = set()
     for expression in expressions:
         for term in expression.split():

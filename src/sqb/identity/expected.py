@@ -13,8 +13,8 @@ import msgspec
 
 from sqb.compile.compiler import namespace_of
 from sqb.compile.nodes import Compiled
-from sqb.graph.graph import CycleError, Graph
 from sqb.errors import SqbError
+from sqb.graph.graph import CycleError, Graph
 from sqb.hashing import digest
 from sqb.project.config import Config
 from sqb.sql.version import scheme

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-import sqb
 from sqb.lake.io import write_new
+from sqb.version import __version__
 
 #: Iceberg's default for ``version.history.num-entries``.
 MAX_VERSIONS = 10
@@ -49,7 +49,7 @@ def view_metadata(
         "version-id": max((v["version-id"] for v in versions), default=0) + 1,
         "timestamp-ms": now_ms,
         "schema-id": schema_id,
-        "summary": {"engine-name": "sqb", "engine-version": sqb.__version__},
+        "summary": {"engine-name": "sqb", "engine-version": __version__},
         "default-catalog": catalog_name,
         "default-namespace": [namespace],
         "representations": [{"type": "sql", "sql": sql, "dialect": "spark"}],

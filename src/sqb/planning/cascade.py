@@ -137,9 +137,7 @@ def _explain(
     return "upstream_changed", _behind(situation, name, first, verdicts)
 
 
-def _behind(
-    situation: Situation, name: str, parent: str, verdicts: dict[str, Verdict]
-) -> Cause:
+def _behind(situation: Situation, name: str, parent: str, verdicts: dict[str, Verdict]) -> Cause:
     """What moved behind a view that itself stays as it is."""
     through = situation.recorded[name].through
     for leaf, state in leaves(situation, parent, verdicts).items():
@@ -202,9 +200,7 @@ def _view_state(
     return view_state(local, states, bound(expected, situation.constants), expected.version)
 
 
-def _standing(
-    situation: Situation, name: str, verdicts: dict[str, Verdict]
-) -> InputState | None:
+def _standing(situation: Situation, name: str, verdicts: dict[str, Verdict]) -> InputState | None:
     """A relation that stays as it is, seen by its readers."""
     record = situation.recorded.get(name)
     if record is None:

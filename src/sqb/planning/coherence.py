@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sqb.errors import SqbError
 from sqb.planning.cascade import Verdict
-from sqb.planning.plan import Warning
+from sqb.planning.plan import PlanWarning
 from sqb.planning.situation import Situation
 
 
@@ -24,9 +24,12 @@ def check(situation: Situation, verdicts: Mapping[str, Verdict]) -> None:
                         file=expected.path,
                         help="load it first, or correct its name in the query or in sources/*.yml",
                     )
-            elif verdicts[name].runs and parent not in situation.selected:
-                if parent not in situation.relations:
-                    missing[parent] = None
+            elif (
+                verdicts[name].runs
+                and parent not in situation.selected
+                and parent not in situation.relations
+            ):
+                missing[parent] = None
     if missing:
         names = ", ".join(sorted(missing))
         raise SqbError(
@@ -36,16 +39,16 @@ def check(situation: Situation, verdicts: Mapping[str, Verdict]) -> None:
         )
 
 
-def warnings(situation: Situation, verdicts: Mapping[str, Verdict]) -> tuple[Warning, ...]:
+def warnings(situation: Situation, verdicts: Mapping[str, Verdict]) -> tuple[PlanWarning, ...]:
     """What the plan should say besides its nodes."""
-    out: list[Warning] = []
+    out: list[PlanWarning] = []
     for name in situation.expected:
         if name not in situation.selected:
             continue
         stale = sorted(verdicts[name].stale_above)
         if stale:
             out.append(
-                Warning(
+                PlanWarning(
                     "S302",
                     name,
                     f"`{name}` rests on {len(stale)} stale upstream(s) outside the selection: "
@@ -56,7 +59,7 @@ def warnings(situation: Situation, verdicts: Mapping[str, Verdict]) -> tuple[War
         if volatile and verdicts[name].runs:
             calls = ", ".join(f"{v}()" for v in volatile)
             out.append(
-                Warning(
+                PlanWarning(
                     "S304",
                     name,
                     f"`{name}` uses {calls}: a value that differs on every run "

@@ -26,9 +26,9 @@ def own_change(situation: Situation, name: str) -> str | None:
         return changed
     if not untouched(record, facts):
         return "relation_changed"
-    if expected.constants and expected.materialized != "view":
-        if record.constants != bound(expected, situation.constants):
-            return "constant_changed"
+    dated = bool(expected.constants) and expected.materialized != "view"
+    if dated and record.constants != bound(expected, situation.constants):
+        return "constant_changed"
     return None
 
 

@@ -62,7 +62,7 @@ class PlannedNode(msgspec.Struct, frozen=True):
         return self.if_changed is not None
 
 
-class Warning(msgspec.Struct, frozen=True):
+class PlanWarning(msgspec.Struct, frozen=True):
     """Something the user should know that stops nothing."""
 
     code: str
@@ -79,7 +79,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     target: str
     nodes: tuple[PlannedNode, ...]
-    warnings: tuple[Warning, ...]
+    warnings: tuple[PlanWarning, ...]
     rerecord: tuple[str, ...] = ()
 
     @property

@@ -10,7 +10,7 @@ import csv
 import datetime as dt
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -25,7 +25,7 @@ __all__ = [
     "SeedSpec",
     "infer_type",
     "load_seed_specs",
-    "load_seeds",
+    "match_specs",
     "read_seed",
     "seed_identity",
 ]
@@ -66,14 +66,9 @@ class Seed(msgspec.Struct, frozen=True):
     schema: str | None = None
 
 
-def load_seeds(
-    files: Mapping[str, bytes],
-    yaml_files: Mapping[str, bytes],
-    environ: Mapping[str, str] | None = None,
-) -> dict[str, Seed]:
-    """Every seed of a project by name; an entry of a seeds file without a CSV is P011."""
-    specs = load_seed_specs(yaml_files, environ)
-    named = name_files(files, "seed")
+def match_specs(specs: Mapping[str, SeedSpec], paths: Iterable[str]) -> None:
+    """Every entry of a seeds file has its CSV (else P011), every CSV a name of its own."""
+    named = name_files(paths, "seed")
     for name, spec in specs.items():
         if name not in named:
             raise SqbError(
@@ -83,7 +78,6 @@ def load_seeds(
                 line=spec.line,
                 help=did_you_mean(name, named),
             )
-    return {name: read_seed(path, files[path], specs.get(name)) for name, path in named.items()}
 
 
 def read_seed(path: str, content: bytes, spec: SeedSpec | None) -> Seed:

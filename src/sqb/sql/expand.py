@@ -136,7 +136,7 @@ def _call(name: str, arguments: str, scope: Scope, file: str, line: int) -> str:
         ) from error
     try:
         result = function(*args, **kwargs)
-    except Exception as error:  # a user's macro may raise anything
+    except Exception as error:
         raise SqbError(
             "P008",
             f"macro `{name}` failed: {type(error).__name__}: {error}",
@@ -186,7 +186,7 @@ def _environment(name: str, scope: Scope, file: str, line: int) -> str:
             f"environment variable {name} is a secret and can't stand in SQL",
             file=file,
             line=line,
-            help="SQL text is stored in the lake; hand secrets to Spark through [catalog.properties]",
+            help="SQL is stored in the lake; hand secrets to Spark in [catalog.properties]",
         )
     if name not in scope.environ:
         raise SqbError(
@@ -197,5 +197,3 @@ def _environment(name: str, scope: Scope, file: str, line: int) -> str:
             help=f"export {name}=… before calling sqb",
         )
     return scope.environ[name]
-
-

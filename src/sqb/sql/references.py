@@ -6,6 +6,8 @@ reference.
 
 from __future__ import annotations
 
+import itertools
+
 import msgspec
 from sqlglot import exp
 from sqlglot.errors import ParseError
@@ -23,10 +25,8 @@ LATER_CALLS = {"__udf": "0.5", "__table_fn": "0.5", "__dbt_ref": "0.4"}
 _BOUND = frozenset({"current_date", "curdate"})
 #: Values that differ on every run; they never make a model stale.
 _VOLATILE = frozenset(
-    """
-    current_timestamp now localtimestamp rand randn random uuid shuffle
-    monotonically_increasing_id unix_timestamp
-    """.split()
+    {"current_timestamp", "now", "localtimestamp", "unix_timestamp", "rand", "randn", "random"}
+    | {"uuid", "shuffle", "monotonically_increasing_id"}
 )
 _BARE = frozenset({"current_date", "current_timestamp", "localtimestamp"})
 
@@ -46,7 +46,7 @@ def analyse(sql: str, *, file: str, first_line: int = 1) -> Analysis:
     tree = _parse(sql, file, first_line)
     _refuse_untyped(tree, file, first_line)
     calls = _calls(tokens, file)
-    spans = sorted([*calls, *_tables(sql, tree, first_line, tokens)], key=lambda r: r.start)
+    spans = sorted([*calls, *_tables(sql, tree, first_line)], key=lambda r: r.start)
     aliased = _followed_by_alias(tokens)
     references = tuple(
         msgspec.structs.replace(r, aliased=aliased.get(r.end, False)) if r in calls else r
@@ -95,7 +95,9 @@ def _sentence(description: str) -> str | None:
     """sqlglot's own explanation, without the names of its internals."""
     if "Token token_type" in description or "<class" in description or not description:
         return "check the SQL around this line"
-    return description.rstrip(".").replace("Invalid expression / Unexpected token", "unexpected word")
+    return description.rstrip(".").replace(
+        "Invalid expression / Unexpected token", "unexpected word"
+    )
 
 
 def _refuse_untyped(tree: exp.Query, file: str, first_line: int) -> None:
@@ -150,7 +152,7 @@ def _calls(tokens: list[Tok], file: str) -> list[Reference]:
 def _followed_by_alias(tokens: list[Tok]) -> dict[int, bool]:
     """For the end of every token: does an alias come next?"""
     out: dict[int, bool] = {}
-    for tok, following in zip(tokens, tokens[1:], strict=False):
+    for tok, following in itertools.pairwise(tokens):
         out[tok.end] = (
             following.raw.upper() == "AS"
             or following.type is TokenType.VAR
@@ -159,7 +161,7 @@ def _followed_by_alias(tokens: list[Tok]) -> dict[int, bool]:
     return out
 
 
-def _tables(sql: str, tree: exp.Query, first_line: int, tokens: list[Tok]) -> list[Reference]:
+def _tables(sql: str, tree: exp.Query, first_line: int) -> list[Reference]:
     found: list[Reference] = []
     for table in tree.find_all(exp.Table):
         identifier = table.this
@@ -192,9 +194,9 @@ def _is_cte(table: exp.Table, name: str) -> bool:
     parent = table.parent
     while parent is not None:
         with_ = parent.args.get("with_") if not isinstance(parent, exp.With) else None
-        if with_ is not None and with_ is not child:
-            if any(cte.alias.lower() == name for cte in with_.expressions):
-                return True
+        others = with_.expressions if with_ is not None and with_ is not child else []
+        if any(cte.alias.lower() == name for cte in others):
+            return True
         if isinstance(parent, exp.With):
             for cte in parent.expressions:
                 if cte is child:

@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 
 #: Words whose case is folded where they stand as keywords. A word that is missing here costs a
 #: needless rebuild when its case is edited; one that is folded wrongly would hide a change.
-_KEYWORDS = frozenset(
-    """
+_KEYWORD_LIST = """
     ALL AND ANTI AS ASC BETWEEN BY CASE CLUSTER CROSS CUBE DESC DISTINCT DISTRIBUTE ELSE END EXCEPT
     EXISTS FILTER FROM FULL GROUP GROUPING HAVING IN INNER INTERSECT IS JOIN LATERAL LEFT LIKE LIMIT
     MINUS NATURAL NOT NULL NULLS OFFSET ON OR ORDER OUTER OVER PARTITION QUALIFY RANGE RIGHT RLIKE
     ROLLUP ROWS SELECT SEMI SETS SORT THEN UNION USING VALUES VIEW WHEN WHERE WINDOW WITH WITHIN
-    """.split()
-)
+"""
+_KEYWORDS = frozenset(_KEYWORD_LIST.split())
 #: Clauses in which an implicit alias can stand right after an expression.
 _ALIAS_CLAUSES = frozenset({"", "SELECT", "FROM", "JOIN"})
 _CLAUSES = frozenset(
@@ -86,7 +85,14 @@ def tokenize(sql: str, *, file: str | None = None, first_line: int = 1) -> list[
             continue
         last = t.start
         out.append(
-            Tok(sql[t.start : t.end + 1], t.start, t.end + 1, first_line + t.line - 1, t.token_type, t.text)
+            Tok(
+                sql[t.start : t.end + 1],
+                t.start,
+                t.end + 1,
+                first_line + t.line - 1,
+                t.token_type,
+                t.text,
+            )
         )
     return out
 

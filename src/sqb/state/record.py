@@ -7,8 +7,6 @@ relation still stands although its inputs or its definition moved.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
 from sqb.lake.metadata import TableFacts, schema_hash
@@ -111,5 +109,3 @@ def truth(stamp: Record | None, row: Record | None, facts: TableFacts | None) ->
 def needs_repair(truth_: Record, row: Record | None) -> bool:
     """Was the relation published without its state row (the build died in between)?"""
     return row is None or row.uuid != truth_.uuid or row.ts < truth_.ts
-
-

@@ -6,6 +6,7 @@ no read at all. Rows are only ever appended.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,7 +74,7 @@ class StateStore:
         observations: Sequence[Observation],
         observed_in: Mapping[str, Sequence[str]],
     ) -> None:
-        """One append per schema and table; ``observed_in``: the schemas whose models read a source."""
+        """One append per schema and table; ``observed_in``: source -> schemas of its readers."""
         for namespace in sorted({f.schema for f in fingerprints}):
             mine = [f for f in fingerprints if f.schema == namespace]
             before, after = self._append(namespace, FINGERPRINTS, fingerprint_rows(mine))
@@ -148,10 +149,8 @@ class StateStore:
             before = table.metadata_location if table is not None else None
             try:
                 if table is None:
-                    try:
+                    with contextlib.suppress(NamespaceAlreadyExistsError):
                         catalog.create_namespace_if_not_exists(namespace)
-                    except NamespaceAlreadyExistsError:
-                        pass
                     table = catalog.create_table((namespace, name), schema=schema)
                 table.append(data)
             except (CommitFailedException, TableAlreadyExistsError):

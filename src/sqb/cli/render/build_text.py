@@ -1,0 +1,122 @@
+"""How a build tells what it did: a line per node, the errors in full, a last line with counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqb.cli.output import Output
+from sqb.cli.render.errors import error_text
+from sqb.cli.render.words import count, duration, some, words
+from sqb.execution.events import BuildResult, NodeResult
+from sqb.planning.plan import Plan
+
+if TYPE_CHECKING:
+    from sqb.project.config import Config
+
+#: status -> its word and colour.
+_STATUS: dict[str, tuple[str, str]] = {
+    "success": ("ok", "green"),
+    "unchanged": ("unchanged", "cyan"),
+    "reused": ("reused", "cyan"),
+    "current": ("current", "cyan"),
+    "skipped": ("skipped", "cyan"),
+    "failed": ("failed", "red"),
+    "blocked": ("blocked", "red"),
+}
+_LONGEST_NAME = 40
+_ROWS = 14
+_SECONDS = 7
+
+
+class ResultLines:
+    """One aligned line per finished node: ``3/7  table  fct_orders  ok  1,204 rows  0.9s``."""
+
+    def __init__(self, plan: Plan, out: Output) -> None:
+        work = {node.name: node for node in plan.work}
+        self.total = len(work)
+        self.done = 0
+        self._work = work
+        self._out = out
+        self._digits = len(str(self.total))
+        self._kinds = max((len(node.materialized) for node in work.values()), default=0)
+        self._names = min(max((len(name) for name in work), default=0), _LONGEST_NAME)
+
+    def line(self, result: NodeResult) -> str:
+        """The line of the next node that finished."""
+        self.done += 1
+        out, node = self._out, self._work[result.name]
+        word, colour = _STATUS[result.status]
+        number = f"{self.done:>{self._digits}}/{self.total}"
+        start = f"  {number}  {node.materialized:<{self._kinds}}  "
+        name = f"{node.name:<{self._names}}"
+        if result.status == "current":
+            tail = out.style(f"{word} ({words(result.reason)})", fg=colour)
+            return f"{out.style(start, dim=True)}{name}  {tail}"
+        rows = count(result.rows.total, "row") if result.rows and result.rows.total is not None else ""
+        took = duration(result.seconds) if result.status != "blocked" else ""
+        middle = f"  {word:<9}"
+        tail = f"{rows:>{_ROWS}}{took:>{_SECONDS + 1}}".rstrip()
+        reason = "" if result.status == "blocked" else f"  {words(node.reason)}"
+        # the reason is a comfort, the rest is the result
+        if len(start) + len(name) + len(middle) + len(tail) + len(reason) > out.width:
+            reason = ""
+        styled = out.style(start, dim=True) + name + out.style(middle, fg=colour)
+        return (styled + tail + out.style(reason, dim=True)).rstrip()
+
+
+def show_end(
+    result: BuildResult,
+    out: Output,
+    *,
+    seconds: float,
+    root: Path,
+    config: Config | None = None,
+    readers: str = "they read what failed",
+) -> None:
+    """Print the errors, what they held up, and the last line."""
+    failures = [node for node in result.nodes if node.status == "failed"]
+    for node in failures:
+        if node.error is not None and not _is_stop(node, result):
+            out.important()
+            out.important(error_text(node.error, out, root, config))
+    blocked = [node.name for node in result.nodes if node.status == "blocked"]
+    if blocked and not result.interrupted:
+        out.important()
+        out.important(f"blocked, for {readers}: {some(blocked, out.width - 36)}")
+    if failures and result.run_id is not None and not result.interrupted:
+        log = Path(".sqb") / "runs" / result.run_id / "spark.log"
+        if (root / log).exists():
+            out.important(out.style(f"Spark's own words: {log}", dim=True))
+    if failures or blocked:
+        out.important()
+    out.important(last_line(result, out, seconds))
+
+
+def _is_stop(node: NodeResult, result: BuildResult) -> bool:
+    """Did the node fail only because the user stopped the build?"""
+    return result.interrupted and node.error is not None and node.error.get("code") == "X005"
+
+
+def last_line(result: BuildResult, out: Output, seconds: float) -> str:
+    """``done: 5 built, 1 unchanged, 41 current in 12.3s``"""
+    ended = Counter(node.status for node in result.nodes)
+    stopped = sum(1 for node in result.nodes if _is_stop(node, result))
+    parts = [
+        (ended["success"], "built", "green"),
+        (ended["unchanged"], "unchanged", "cyan"),
+        (ended["reused"], "reused", "cyan"),
+        (ended["skipped"], "skipped", "cyan"),
+        (ended["current"], "current", "green"),
+        (ended["failed"] - stopped, "failed", "red"),
+        (stopped, "stopped", "red"),
+        (ended["blocked"], "not started" if result.interrupted else "blocked", "red"),
+    ]
+    head, colour = "done", "green"
+    if result.failed:
+        head, colour = "failed", "red"
+    if result.interrupted:
+        head, colour = "interrupted", "red"
+    text = ", ".join(out.style(f"{n} {what}", fg=c) for n, what, c in parts if n)
+    return f"{out.style(head, fg=colour, bold=True)}: {text} in {duration(seconds)}"

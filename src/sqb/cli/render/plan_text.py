@@ -1,0 +1,152 @@
+"""The plan as text: nodes grouped by why they run, one line each, and a last line with counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqb.cli.output import Output
+from sqb.cli.render.words import NOTES, TITLES, count, duration, some, title, words, wrapped
+from sqb.planning.plan import Plan, PlannedNode
+
+#: Lines of a diff that are shown without ``-v``.
+DIFF_LINES = 20
+
+_MAYBE = "May run, if upstream rows change"
+_LONGEST_NAME = 40
+
+
+def show_plan(plan: Plan, out: Output, seconds: float) -> None:
+    """Print a plan."""
+    busy = [node for node in plan.nodes if node.action != "skip"]
+    width = min(max((len(node.name) for node in busy), default=0), _LONGEST_NAME)
+    kinds = max((len(node.materialized) for node in busy), default=0)
+    for heading, nodes in _groups(plan):
+        out.line(f"{out.style(heading, bold=True)} ({len(nodes)})")
+        for node in nodes:
+            for text in node_lines(node, out, width, kinds):
+                out.line(text)
+            if node.diff:
+                for text in diff_lines(node.diff, out):
+                    out.line(text)
+        out.line()
+    if out.verbose:
+        _current(plan, out)
+    show_warnings(plan, out)
+    out.important(last_line(plan, out, seconds))
+
+
+def _groups(plan: Plan) -> Iterator[tuple[str, list[PlannedNode]]]:
+    """The groups that have nodes, in the order of the house."""
+    runs = [node for node in plan.nodes if node.action == "run" and not node.maybe]
+    known = list(TITLES)
+    reasons = sorted(
+        {node.reason for node in runs},
+        key=lambda reason: (known.index(reason) if reason in TITLES else len(known), reason),
+    )
+    for reason in reasons:
+        note = NOTES.get(reason)
+        heading = f"{title(reason)}, {note}" if note else title(reason)
+        yield heading, [node for node in runs if node.reason == reason]
+    others = (
+        (_MAYBE, [node for node in plan.nodes if node.action == "run" and node.maybe]),
+        ("Reused", [node for node in plan.nodes if node.action == "reuse"]),
+        ("Blocked", [node for node in plan.nodes if node.action == "block"]),
+    )
+    for heading, nodes in others:
+        if nodes:
+            yield heading, nodes
+
+
+def node_lines(node: PlannedNode, out: Output, width: int, kinds: int) -> list[str]:
+    """A node in one line; in two where its name leaves no room."""
+    start = f"  {node.name:<{width}}  {node.materialized:<{kinds}}"
+    room = out.width - len(start) - 2
+    detail = _detail(node, max(room, out.width // 2))
+    styled = f"  {out.style(f'{node.name:<{width}}', fg=_colour(node))}"
+    styled += out.style(f"  {node.materialized:<{kinds}}", dim=True)
+    if not detail:
+        return [styled.rstrip()]
+    if len(detail) > room:
+        return [styled.rstrip(), f"      {detail}"]
+    return [f"{styled}  {detail}"]
+
+
+def _detail(node: PlannedNode, width: int) -> str:
+    """Why, beyond the heading: the nodes that decide, or the root of the chain."""
+    if node.if_changed is not None:
+        return f"if {some(node.if_changed, width - 3)}"
+    cause = node.cause
+    if cause is None or (cause.node == node.name and cause.reason == node.reason):
+        return words(node.reason) if node.action == "block" else ""
+    if cause.reason == node.reason:
+        return cause.node
+    return f"{cause.node} ({words(cause.reason)})"
+
+
+def _colour(node: PlannedNode) -> str:
+    if node.action == "block":
+        return "red"
+    return "cyan" if node.maybe or node.action == "reuse" else "yellow"
+
+
+def diff_lines(diff: str, out: Output) -> Iterator[str]:
+    """A diff, indented and coloured; a long one is cut unless ``-v`` was given."""
+    lines = diff.splitlines()
+    # the two lines that name the files say nothing here
+    if len(lines) > 2 and lines[0].startswith("---") and lines[1].startswith("+++"):
+        lines = lines[2:]
+    limit = len(lines) if out.verbose or len(lines) <= DIFF_LINES + 1 else DIFF_LINES
+    for line in lines[:limit]:
+        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+        yield f"      {out.style(line, fg=colour) if colour else line}"
+    if limit < len(lines):
+        left = count(len(lines) - limit, "more line")
+        yield "      " + out.style(f"… {left}; -v shows the whole diff", dim=True)
+
+
+def _current(plan: Plan, out: Output) -> None:
+    names = [node.name for node in plan.nodes if node.action == "skip"]
+    if names:
+        out.line(f"{out.style('Current', bold=True)} ({len(names)})")
+        for text in wrapped(", ".join(names), out.width - 2, ""):
+            out.line(f"  {text}", dim=True)
+        out.line()
+
+
+def show_warnings(plan: Plan, out: Output) -> None:
+    """Print what the plan warns of."""
+    for warning in plan.warnings:
+        head = f"warning[{warning.code}]: "
+        first, *rest = wrapped(head + warning.message, out.width, "  ")
+        out.line(out.style(first[: len(head) - 2], fg="yellow") + first[len(head) - 2 :])
+        for text in rest:
+            out.line(text)
+    if plan.warnings:
+        out.line()
+
+
+def counts(plan: Plan, out: Output) -> str:
+    """``3 to run, 2 may run, 45 current``"""
+    summary = plan.summary()
+    parts = [
+        (summary["run"], "to run", "yellow"),
+        (summary["maybe"], "may run", "cyan"),
+        (summary["reuse"], "to reuse", "cyan"),
+        (summary["blocked"], "blocked", "red"),
+        (summary["current"], "current", "green"),
+    ]
+    return ", ".join(
+        out.style(f"{number} {what}", fg=colour) for number, what, colour in parts if number
+    )
+
+
+def last_line(plan: Plan, out: Output, seconds: float) -> str:
+    """The counts, or that there is nothing to do."""
+    took = out.style(f"({duration(seconds)})", dim=True)
+    if any(node.action != "skip" for node in plan.nodes):
+        return f"{counts(plan, out)} {took}"
+    if not plan.nodes:
+        return f"Nothing to do: the project has no models and seeds yet {took}"
+    number = len(plan.nodes)
+    what = "the only one is current" if number == 1 else f"{number} models and seeds are current"
+    return f"{out.style('Nothing to do', fg='green')}: {what} {took}"

@@ -1,0 +1,137 @@
+"""What is shown while a build runs.
+
+On a terminal a small live region below the results; elsewhere a line per finished node.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from sqb.cli.output import Output
+from sqb.cli.render.build_text import ResultLines
+from sqb.cli.render.words import duration
+from sqb.execution.events import Event
+from sqb.planning.plan import Plan
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.text import Text
+
+#: Running nodes that the live region names.
+_SHOWN = 6
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class Progress:
+    """Listens to a build. Called from all threads of the scheduler, so all state is locked."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._lock = threading.Lock()
+        self._lines: ResultLines | None = None
+        self._running: dict[str, float] = {}
+        self._starting: float | None = None
+        self._live: Live | None = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def plan(self, plan: Plan) -> None:
+        """What is going to happen."""
+        self._lines = ResultLines(plan, self._out)
+
+    def hear(self, event: Event) -> None:
+        """Something happened."""
+        with self._lock:
+            self._hear(event)
+
+    def _hear(self, event: Event) -> None:
+        now = time.perf_counter()
+        if event.kind == "spark_starting":
+            # from here on the process is neither short-lived nor small
+            gc.enable()
+            self._starting = now
+            self._open()
+        elif event.kind == "spark_started" and self._starting is not None:
+            took = duration(now - self._starting)
+            self._starting = None
+            if not self._out.terminal:
+                self._print(f"Spark is up ({took})")
+        elif event.kind == "node_started" and event.node is not None:
+            self._running[event.node] = now
+        elif event.kind == "node_finished" and event.result is not None:
+            self._running.pop(event.result.name, None)
+            if self._lines is not None:
+                self._print(self._lines.line(event.result))
+        elif event.kind == "note" and event.message:
+            self._print(event.message)
+
+    def _print(self, text: str) -> None:
+        if self._live is None or self._out.quiet:
+            self._out.line(text)
+            return
+        from rich.text import Text
+
+        self._live.console.print(Text.from_ansi(text), soft_wrap=True)
+        self._out.log(text)
+
+    def _open(self) -> None:
+        if self._out.quiet:
+            return
+        if not self._out.terminal:
+            self._print("starting Spark…")
+            return
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(
+            file=self._out.stream,
+            no_color=not self._out.color,
+            width=self._out.width,
+            highlight=False,
+            # decided already; rich would look at other variables
+            force_terminal=True,
+        )
+        self._live = Live(
+            console=console,
+            get_renderable=self._region,
+            refresh_per_second=8,
+            transient=True,
+            vertical_overflow="crop",
+        )
+        self._live.start()
+
+    def _region(self) -> Text:
+        """The live region: what runs, since when, and how far the build is."""
+        from rich.text import Text
+
+        now = time.perf_counter()
+        frame = _FRAMES[int(now * 8) % len(_FRAMES)]
+        text = Text()
+        running = sorted(self._running.copy().items(), key=lambda item: (item[1], item[0]))
+        if self._starting is not None:
+            text.append(f"  {frame} starting Spark… {now - self._starting:.0f}s", style="cyan")
+            return text
+        for name, since in running[:_SHOWN]:
+            text.append(f"  {frame} ", style="cyan")
+            text.append(name)
+            text.append(f"  {now - since:.0f}s\n", style="dim")
+        if len(running) > _SHOWN:
+            text.append(f"    and {len(running) - _SHOWN} more\n", style="dim")
+        if self._lines is not None:
+            text.append(f"  {self._lines.done} of {self._lines.total} done", style="dim")
+        return text

@@ -1,0 +1,111 @@
+"""Rows of a query as table, JSON or CSV. Decimals are text in JSON, so that no digit is lost."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from sqb.cli.output import Output
+from sqb.cli.render.words import count
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_WIDEST_CELL = 40
+
+
+def of(data: pa.Table) -> tuple[list[str], list[list[Any]]]:
+    """Names and columns. A name that occurs twice gets a number, so that no column is lost."""
+    names: list[str] = []
+    for name in data.column_names:
+        unique, number = name, 1
+        while unique in names:
+            number += 1
+            unique = f"{name}_{number}"
+        names.append(unique)
+    return names, [column.to_pylist() for column in data.columns]
+
+
+def as_json(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> str:
+    """A list of objects."""
+    plain = [[_plain(value) for value in column] for column in columns]
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*plain, strict=True)]
+    encoded = msgspec.json.encode(rows, enc_hook=str)
+    return msgspec.json.format(encoded, indent=2).decode() + "\n"
+
+
+def as_csv(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> str:
+    """CSV with a header; NULL is an empty field."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(names)
+    for row in zip(*columns, strict=True):
+        writer.writerow(["" if value is None else _text(value) for value in row])
+    return file.getvalue()
+
+
+def as_table(
+    names: Sequence[str], columns: Sequence[Sequence[Any]], out: Output
+) -> Iterator[str]:
+    """Aligned columns, numbers to the right."""
+    cells: list[list[str]] = []
+    for name, column in zip(names, columns, strict=True):
+        texts = [_cell("NULL" if value is None else _text(value)) for value in column]
+        width = max(len(name), *(len(text) for text in texts), 1)
+        right = any(_is_number(value) for value in column)
+        pad = str.rjust if right else str.ljust
+        head = out.style(pad(name, width), bold=True)
+        body = [
+            out.style(pad(text, width), dim=True) if value is None else pad(text, width)
+            for text, value in zip(texts, column, strict=True)
+        ]
+        cells.append([head, out.style("─" * width, dim=True), *body])
+    for row in zip(*cells, strict=True):
+        yield "  ".join(row).rstrip()
+
+
+def counted(number: int) -> str:
+    """``1,204 rows``"""
+    return count(number, "row")
+
+
+def _plain(value: Any) -> Any:
+    """Decimals as they are written (``0.00000000``, not ``0E-8``), at any depth."""
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def _cell(text: str) -> str:
+    line = text.replace("\n", "⏎").replace("\t", " ")
+    return line if len(line) <= _WIDEST_CELL else line[: _WIDEST_CELL - 1] + "…"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        return value.isoformat(" ")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, list | dict | tuple):
+        return msgspec.json.encode(_plain(value), enc_hook=str).decode()
+    return str(value)
