@@ -219,7 +219,8 @@ def test_layout_is_applied_and_its_change_wakes_nobody(bench: Workbench) -> None
     # a property alone is a commit without data; a property taken away goes
     bench.model(
         "t",
-        "MODEL (partitioned_by [months(d), bucket(4, k)], sorted_by [v DESC]);\nSELECT k, d, v FROM {raw}.t",
+        "MODEL (partitioned_by [months(d), bucket(4, k)], sorted_by [v DESC]);\n"
+        "SELECT k, d, v\nFROM {raw}.t",
     )
     assert bench.told()["t"] == ("unchanged", "config_changed")
     head = bench.project().catalog.head(bench.schema, "t")

@@ -106,9 +106,7 @@ _OPTIONS = (
         metavar="DIR",
         help="The project, or a folder inside it.",
     ),
-    click.option(
-        "--target", envvar="SQB_TARGET", metavar="NAME", help="The target to work on."
-    ),
+    click.option("--target", envvar="SQB_TARGET", metavar="NAME", help="The target to work on."),
     click.option(
         "--vars",
         "vars_text",

@@ -216,7 +216,7 @@ def _usage(error: click.ClickException) -> SqbError:
         if path == "sqb":
             help_ = "options come after the command: sqb plan --target prod"
         elif error.possibilities:
-            help_ = f"did you mean `{sorted(error.possibilities)[0]}`?"
+            help_ = f"did you mean `{min(error.possibilities)}`?"
             known = nearest(error.option_name, error.possibilities)
             if known:
                 help_ = f"did you mean `{known}`?"

@@ -43,9 +43,9 @@ def analyse(sql: str, *, file: str, first_line: int = 1) -> Analysis:
         raise SqbError(
             "P004", "the model has no query", file=file, line=first_line, help="write a SELECT"
         )
+    calls = _calls(tokens, file)
     tree = _parse(sql, file, first_line)
     _refuse_untyped(tree, file, first_line)
-    calls = _calls(tokens, file)
     spans = sorted([*calls, *_tables(sql, tree, first_line)], key=lambda r: r.start)
     aliased = _followed_by_alias(tokens)
     references = tuple(

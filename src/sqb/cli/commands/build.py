@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,7 +56,7 @@ def run_build(
     from sqb.cli.render.progress import Progress
 
     out = call.out
-    with project, Progress(out) as progress:
+    with project, closing(Progress(out)) as progress:
 
         def on_plan(plan: Plan) -> None:
             progress.plan(plan)
@@ -81,9 +82,7 @@ def run_build(
     elif result.plan.work:
         from sqb.cli.render.build_text import show_end
 
-        show_end(
-            result, out, seconds=call.seconds(), root=project.root, config=project.config
-        )
+        show_end(result, out, seconds=call.seconds(), root=project.root, config=project.config)
     else:
         out.important(last_line(result.plan, out, call.seconds()))
     if result.interrupted:

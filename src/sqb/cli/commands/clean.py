@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from sqb.cli.call import Call, command as sqb_command
+from sqb.cli.call import Call
+from sqb.cli.call import command as sqb_command
 from sqb.cli.render.words import count
 from sqb.errors import SqbError
 from sqb.project.layout import find_project

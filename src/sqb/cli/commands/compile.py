@@ -6,7 +6,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqb.cli.call import Call, command as sqb_command
+from sqb.cli.call import Call
+from sqb.cli.call import command as sqb_command
 from sqb.cli.render.words import count, duration
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 
-from sqb.cli.call import Call, command as sqb_command
+from sqb.cli.call import Call
+from sqb.cli.call import command as sqb_command
 
 
 def demo(call: Call) -> int:

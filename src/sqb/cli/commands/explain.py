@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sqb.cli.call import Call, command as sqb_command
+from sqb.cli.call import Call
+from sqb.cli.call import command as sqb_command
 
 if TYPE_CHECKING:
     from sqb.api import Explanation, Project
@@ -22,12 +23,13 @@ def explain(call: Call, *, model: str) -> None:
         from sqb.cli.render.documents import planned_node
 
         expected = found.expected
+        catalog = project.config.catalog.name
         call.out.document(
             {
                 "schema_version": 1,
                 **planned_node(found.plan.nodes[0]),
                 "path": expected.path,
-                "relation": f"{project.config.catalog.name}.{expected.namespace}.{expected.relation}",
+                "relation": f"{catalog}.{expected.namespace}.{expected.relation}",
                 "upstream": list(found.upstream),
                 "downstream": list(found.downstream),
                 "inputs": inputs,
@@ -59,9 +61,7 @@ def _inputs(project: Project, found: Explanation) -> list[dict[str, Any]]:
     from sqb.freshness.observe import observe_sources
 
     observed = project.observe()
-    sources = observe_sources(
-        project.compiled.sources.values(), observed.heads, project.facts
-    )
+    sources = observe_sources(project.compiled.sources.values(), observed.heads, project.facts)
     consumed = found.record.consumed() if found.record is not None else {}
     out: list[dict[str, Any]] = []
     for name in dict.fromkeys((*found.upstream, *consumed)):

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from sqb.cli.call import Call, command as sqb_command
+from sqb.cli.call import Call
+from sqb.cli.call import command as sqb_command
 from sqb.cli.render.words import count, some
 from sqb.errors import SqbError, did_you_mean
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
 
 import click
 
-from sqb.cli.call import Call, command as sqb_command
+from sqb.cli.call import Call
+from sqb.cli.call import command as sqb_command
 from sqb.errors import SqbError
 from sqb.project.layout import PROJECT_FILE
 
@@ -20,7 +20,7 @@ _IGNORE = "gitignore"
 def init(call: Call, *, directory: str) -> None:
     """Write the starter project."""
     call.no_selection("init")
-    root = Path(os.path.abspath(directory))
+    root = Path(directory).absolute()
     files = sorted(path for path in _TEMPLATE.rglob("*") if path.is_file())
     names = [path.relative_to(_TEMPLATE).as_posix() for path in files]
     _refuse_taken(root, directory, names)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sqb.cli.call import Call, command as sqb_command
+from sqb.cli.call import Call
+from sqb.cli.call import command as sqb_command
 from sqb.errors import SqbError, did_you_mean
 
 if TYPE_CHECKING:
@@ -34,9 +35,7 @@ def lineage(call: Call, *, name: str, direction: str, depth: int | None) -> None
     out = call.out
     for way in directions:
         edges = _edges(project, way)
-        out.important(
-            f"{out.style(name, bold=True)} {out.style(types[name], dim=True)}, {way}:"
-        )
+        out.important(f"{out.style(name, bold=True)} {out.style(types[name], dim=True)}, {way}:")
         lines = list(_tree(name, edges, depth, {name}, ""))
         for branch, node, note in lines:
             out.important(f"{out.style(branch, dim=True)}{node}{_mark(call, types[node], note)}")

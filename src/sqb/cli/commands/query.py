@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sqb.cli.call import Call, command as sqb_command
+from sqb.cli.call import Call
+from sqb.cli.call import command as sqb_command
 from sqb.errors import SqbError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _run(project: Project, sql: str, limit: int | None) -> pa.Table:
         return frame.toArrow()
     except SqbError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever Spark raises is explained, not hidden
+    except Exception as error:
         raise explain(error, "query", None, None) from error
 
 

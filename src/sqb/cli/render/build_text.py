@@ -54,7 +54,9 @@ class ResultLines:
         if result.status == "current":
             tail = out.style(f"{word} ({words(result.reason)})", fg=colour)
             return f"{out.style(start, dim=True)}{name}  {tail}"
-        rows = count(result.rows.total, "row") if result.rows and result.rows.total is not None else ""
+        rows = (
+            count(result.rows.total, "row") if result.rows and result.rows.total is not None else ""
+        )
         took = duration(result.seconds) if result.status != "blocked" else ""
         middle = f"  {word:<9}"
         tail = f"{rows:>{_ROWS}}{took:>{_SECONDS + 1}}".rstrip()

@@ -91,6 +91,7 @@ def _colour(node: PlannedNode) -> str:
 
 def diff_lines(diff: str, out: Output) -> Iterator[str]:
     """A diff, indented and coloured; a long one is cut unless ``-v`` was given."""
+    indent = "      "
     lines = diff.splitlines()
     # the two lines that name the files say nothing here
     if len(lines) > 2 and lines[0].startswith("---") and lines[1].startswith("+++"):
@@ -98,10 +99,21 @@ def diff_lines(diff: str, out: Output) -> Iterator[str]:
     limit = len(lines) if out.verbose or len(lines) <= DIFF_LINES + 1 else DIFF_LINES
     for line in lines[:limit]:
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-        yield f"      {out.style(line, fg=colour) if colour else line}"
+        for part in _folded(line, out.width - len(indent)):
+            yield indent + (out.style(part, fg=colour) if colour else part)
     if limit < len(lines):
         left = count(len(lines) - limit, "more line")
-        yield "      " + out.style(f"… {left}; -v shows the whole diff", dim=True)
+        yield indent + out.style(f"… {left}; -v shows the whole diff", dim=True)
+
+
+def _folded(line: str, width: int) -> list[str]:
+    """A line of SQL over as many lines as it needs, not a letter lost."""
+    parts = [line[:width]]
+    rest = line[width:]
+    while rest:
+        parts.append("    " + rest[: width - 4])
+        rest = rest[width - 4 :]
+    return parts
 
 
 def _current(plan: Plan, out: Output) -> None:

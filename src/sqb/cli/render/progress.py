@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from sqb.cli.output import Output
@@ -37,15 +36,8 @@ class Progress:
         self._starting: float | None = None
         self._live: Live | None = None
 
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Take the live region away; what was printed stays."""
         if self._live is not None:
             self._live.stop()
             self._live = None

@@ -50,9 +50,7 @@ def as_csv(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> str:
     return file.getvalue()
 
 
-def as_table(
-    names: Sequence[str], columns: Sequence[Sequence[Any]], out: Output
-) -> Iterator[str]:
+def as_table(names: Sequence[str], columns: Sequence[Sequence[Any]], out: Output) -> Iterator[str]:
     """Aligned columns, numbers to the right."""
     cells: list[list[str]] = []
     for name, column in zip(names, columns, strict=True):
