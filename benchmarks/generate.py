@@ -91,9 +91,7 @@ def generate(size: int, seed: int = SEED) -> Layers:
         raise ValueError("a generated project has at least 10 models")
     dice = random.Random(f"{seed}/{size}")
     staging, joined, marts = size * 40 // 100, size * 30 // 100, size * 20 // 100
-    sources = tuple(
-        f"{_SUBJECTS[i % len(_SUBJECTS)]}_{i:04d}" for i in range(max(4, staging // 8))
-    )
+    sources = tuple(f"{_SUBJECTS[i % len(_SUBJECTS)]}_{i:04d}" for i in range(max(4, staging // 8)))
     models: list[Model] = []
     names: list[str] = []
     for i in range(staging):
@@ -116,10 +114,8 @@ def generate(size: int, seed: int = SEED) -> Layers:
     return Layers(sources, tuple(models))
 
 
-def _near(
-    names: Sequence[str], i: int, of: int, most: int, dice: random.Random
-) -> tuple[str, ...]:
-    """Some of the layer above, near one's own place in it: an edit wakes a branch, not the world."""
+def _near(names: Sequence[str], i: int, of: int, most: int, dice: random.Random) -> tuple[str, ...]:
+    """Some of the layer above, near one's own place: an edit wakes a branch, not the world."""
     window, count = min(len(names), 12), dice.randint(1, most) if most > 1 else 1
     start = min(len(names) - window, max(0, i * len(names) // of - window // 2))
     return tuple(dice.sample(names[start : start + window], min(max(count, 1), window)))

@@ -209,12 +209,12 @@ def _quick() -> Iterator[None]:
     sync, connect = os.fsync, sqlite3.connect
 
     def careless(*args: Any, **options: Any) -> sqlite3.Connection:
-        db = connect(*args, **options)
+        db: sqlite3.Connection = connect(*args, **options)
         db.execute("PRAGMA synchronous = OFF")
         return db
 
     os.fsync = lambda _: None  # type: ignore[assignment]
-    sqlite3.connect = careless
+    sqlite3.connect = careless  # type: ignore[assignment]
     try:
         yield
     finally:

@@ -157,6 +157,14 @@ def run(arguments: list[str]) -> int:
 
     call.current = None
     try:
+        return _run(arguments)
+    finally:
+        if call.current is not None:
+            call.current.out.close()
+
+
+def _run(arguments: list[str]) -> int:
+    try:
         result = cli.main(arguments, prog_name="sqb", standalone_mode=False)
     except SqbError as error:
         return _show(error, arguments)

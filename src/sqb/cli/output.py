@@ -37,12 +37,16 @@ class Output:
         self.quiet = quiet
         self.verbose = verbose
         self.broken = False
-        self.stream: TextIO = sys.stderr if json else sys.stdout
         self.terminal = self.stream.isatty() and variables.get("TERM") != "dumb"
         self.color = self.terminal and not no_color and not variables.get("NO_COLOR")
         columns = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
         self.width = min(columns, _WIDEST) if self.terminal else PLAIN_WIDTH
         self._log = _open_log(log_file) if log_file is not None else None
+
+    @property
+    def stream(self) -> TextIO:
+        """Where text goes now; a live display puts itself in between."""
+        return sys.stderr if self.json else sys.stdout
 
     def style(self, text: str, **style: Any) -> str:
         """``text`` in colour, where colour is wanted."""
@@ -90,6 +94,12 @@ class Output:
         for part in click.unstyle(text).splitlines():
             self._log.write(f"{moment} {part}\n")
         self._log.flush()
+
+    def close(self) -> None:
+        """Close the log file."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
 
     def _write(self, stream: TextIO, text: str) -> None:
         if self.broken:

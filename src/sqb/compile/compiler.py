@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +31,9 @@ from sqb.version import __version__
 
 if TYPE_CHECKING:
     from sqb.sql.expand import Scope
+
+#: Below this many files a second process costs more than it saves.
+_WORTH_FORKING = 300
 
 
 def compile_project(
@@ -78,8 +84,8 @@ def _models(
             stale.append((path, content, mark))
     if stale:
         scope = _scope(config, files, environ)
-        for path, content, mark in stale:
-            model = compile_model(path, content, config, scope)
+        compiled = compile_all([(path, content) for path, content, _ in stale], config, scope)
+        for (path, _, mark), model in zip(stale, compiled, strict=True):
             kept[path] = (mark, model)
             out.append(model)
     changed = bool(stale) or len(kept) != len(cache.models)
@@ -103,8 +109,8 @@ def compile_model(path: str, content: bytes, config: Config, scope: Scope) -> Co
     from sqb.project.header import split_model
     from sqb.project.keys import check_available, model_config
     from sqb.sql.expand import expand
-    from sqb.sql.references import analyse
-    from sqb.sql.tokens import canonical
+    from sqb.sql.references import analyse_tokens
+    from sqb.sql.tokens import canonical_of, split
 
     name = check_name(stem(path), "model", file=path)
     text = split_model(decode(content, path), path)
@@ -116,7 +122,8 @@ def compile_model(path: str, content: bytes, config: Config, scope: Scope) -> Co
     sql = expanded.spliced.text.rstrip()
     while sql.endswith(";"):
         sql = sql[:-1].rstrip()
-    analysis = analyse(sql, file=path, first_line=text.body_line)
+    tokens = split(sql, file=path, first_line=text.body_line)
+    analysis = analyse_tokens(tokens, path)
     settings = ModelSettings(
         materialized=header.materialized,
         tags=header.tags,
@@ -138,9 +145,31 @@ def compile_model(path: str, content: bytes, config: Config, scope: Scope) -> Co
         body=text.body,
         first_line=text.body_line,
         analysis=analysis,
-        query_hash=digest(canonical(sql)),
+        query_hash=digest(canonical_of(tokens)),
         env=expanded.env,
     )
+
+
+def compile_all(
+    files: list[tuple[str, bytes]], config: Config, scope: Scope
+) -> list[CompiledModel]:
+    """Compile many files, on all cores where that pays and is safe.
+
+    Forking is safe only while this is the only thread, so a notebook compiles on one core. An
+    error is raised by the file that comes first, as on one core.
+    """
+    cores = os.cpu_count() or 1
+    alone = sys.platform == "linux" and threading.active_count() == 1
+    if len(files) < _WORTH_FORKING or cores == 1 or not alone:
+        return [compile_model(path, content, config, scope) for path, content in files]
+    from sqb.compile.parallel import fork_map
+
+    def some(chunk: list[tuple[str, bytes]]) -> list[CompiledModel]:
+        return [compile_model(path, content, config, scope) for path, content in chunk]
+
+    from sqb.sql import expand, references  # noqa: F401 - loaded once, before the fork
+
+    return fork_map(some, files, min(cores, 8))
 
 
 def decode(content: bytes, path: str) -> str:

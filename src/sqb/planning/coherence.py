@@ -13,8 +13,9 @@ from sqb.planning.situation import Situation
 def check(situation: Situation, verdicts: Mapping[str, Verdict]) -> None:
     """Refuse a selection that reads what does not exist. Nothing has been touched yet."""
     missing: dict[str, None] = {}
-    for name in situation.selected:
-        expected = situation.expected[name]
+    for name, expected in situation.expected.items():
+        if name not in situation.selected:
+            continue
         for parent in expected.inputs:
             if parent not in situation.expected:
                 if parent not in situation.sources:

@@ -6,16 +6,13 @@ reference.
 
 from __future__ import annotations
 
-import itertools
-
-import msgspec
 from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokens import TokenType
 
 from sqb.errors import SqbError
 from sqb.sql.analysis import Analysis, BoundConstant, Reference
-from sqb.sql.tokens import Tok, dialect, tokenize
+from sqb.sql.tokens import Tokens, dialect, split
 
 #: Explicit forms: the call's name -> what it must refer to.
 CALLS = {"__ref": "model", "__source": "source", "__seed": "seed"}
@@ -28,6 +25,7 @@ _VOLATILE = frozenset(
     {"current_timestamp", "now", "localtimestamp", "unix_timestamp", "rand", "randn", "random"}
     | {"uuid", "shuffle", "monotonically_increasing_id"}
 )
+_MOMENTS = _BOUND | _VOLATILE
 _BARE = frozenset({"current_date", "current_timestamp", "localtimestamp"})
 
 
@@ -38,27 +36,32 @@ def analyse(sql: str, *, file: str, first_line: int = 1) -> Analysis:
     >>> [r.parts for r in a.references]
     [('raw', 'x'), ('m',)]
     """
-    tokens = tokenize(sql, file=file, first_line=first_line)
-    if not tokens:
+    return analyse_tokens(split(sql, file=file, first_line=first_line), file)
+
+
+def analyse_tokens(tokens: Tokens, file: str) -> Analysis:
+    """``analyse`` for a text that is split already."""
+    if not tokens.raws:
         raise SqbError(
-            "P004", "the model has no query", file=file, line=first_line, help="write a SELECT"
+            "P004",
+            "the model has no query",
+            file=file,
+            line=tokens.first_line,
+            help="write a SELECT",
         )
-    calls = _calls(tokens, file)
-    tree = _parse(sql, file, first_line)
-    _refuse_untyped(tree, file, first_line)
-    spans = sorted([*calls, *_tables(sql, tree, first_line)], key=lambda r: r.start)
-    aliased = _followed_by_alias(tokens)
-    references = tuple(
-        msgspec.structs.replace(r, aliased=aliased.get(r.end, False)) if r in calls else r
-        for r in spans
-    )
+    calls = _calls(tokens, file) if "__" in tokens.sql else []
+    tree = _parse(tokens, file)
+    _refuse_untyped(tree, file, tokens.first_line)
+    tables = _tables(tokens.sql, tree, tokens.first_line)
     constants, volatile = _time_values(tokens)
+    references = tuple(sorted([*calls, *tables], key=lambda reference: reference.start))
     return Analysis(references, constants, volatile)
 
 
-def _parse(sql: str, file: str, first_line: int) -> exp.Query:
+def _parse(tokens: Tokens, file: str) -> exp.Query:
+    first_line = tokens.first_line
     try:
-        statements = [s for s in dialect().parse(sql) if s is not None]
+        parsed = dialect().parser().parse(tokens.parsed, tokens.sql)
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         near = str(first.get("highlight") or "").strip()
@@ -69,6 +72,7 @@ def _parse(sql: str, file: str, first_line: int) -> exp.Query:
             line=first_line + int(first.get("line") or 1) - 1,
             help=_sentence(str(first.get("description") or "")),
         ) from error
+    statements = [s for s in parsed if s is not None]
     if len(statements) != 1:
         raise SqbError(
             "P004",
@@ -118,47 +122,38 @@ def _refuse_untyped(tree: exp.Query, file: str, first_line: int) -> None:
             )
 
 
-def _calls(tokens: list[Tok], file: str) -> list[Reference]:
+def _calls(tokens: Tokens, file: str) -> list[Reference]:
     found: list[Reference] = []
-    for i, tok in enumerate(tokens):
-        if not tok.raw.startswith("__") or i + 1 >= len(tokens) or tokens[i + 1].raw != "(":
+    raws = tokens.raws
+    for i, raw in enumerate(raws):
+        if not raw.startswith("__") or raws[i + 1 : i + 2] != ["("]:
             continue
-        if tok.raw in LATER_CALLS:
+        tok = tokens.at(i)
+        if raw in LATER_CALLS:
             raise SqbError(
                 "C011",
-                f"`{tok.raw}` arrives in release {LATER_CALLS[tok.raw]}",
+                f"`{raw}` arrives in release {LATER_CALLS[raw]}",
                 file=file,
                 line=tok.line,
             )
-        if tok.raw not in CALLS:
+        if raw not in CALLS:
             continue
-        inside = tokens[i + 2 : i + 4]
-        if len(inside) < 2 or inside[0].type is not TokenType.STRING or inside[1].raw != ")":
+        name = tokens.at(i + 2) if i + 3 < len(raws) else None
+        if name is None or name.type is not TokenType.STRING or raws[i + 3] != ")":
             raise SqbError(
                 "P005",
-                f"`{tok.raw}` takes one quoted name",
+                f"`{raw}` takes one quoted name",
                 file=file,
                 line=tok.line,
-                help=f'write {tok.raw}("name")',
+                help=f'write {raw}("name")',
             )
-        found.append(
-            Reference(
-                CALLS[tok.raw], (inside[0].value,), tok.start, inside[1].end, tok.line, False, False
-            )
+        aliased = i + 4 < len(raws) and (
+            raws[i + 4].upper() == "AS"
+            or tokens.parsed[i + 4].token_type in (TokenType.VAR, TokenType.IDENTIFIER)
         )
+        end = tokens.at(i + 3).end
+        found.append(Reference(CALLS[raw], (name.value,), tok.start, end, tok.line, aliased, False))
     return found
-
-
-def _followed_by_alias(tokens: list[Tok]) -> dict[int, bool]:
-    """For the end of every token: does an alias come next?"""
-    out: dict[int, bool] = {}
-    for tok, following in itertools.pairwise(tokens):
-        out[tok.end] = (
-            following.raw.upper() == "AS"
-            or following.type is TokenType.VAR
-            or following.type is TokenType.IDENTIFIER
-        )
-    return out
 
 
 def _tables(sql: str, tree: exp.Query, first_line: int) -> list[Reference]:
@@ -209,23 +204,23 @@ def _is_cte(table: exp.Table, name: str) -> bool:
     return False
 
 
-def _time_values(tokens: list[Tok]) -> tuple[tuple[BoundConstant, ...], tuple[str, ...]]:
+def _time_values(tokens: Tokens) -> tuple[tuple[BoundConstant, ...], tuple[str, ...]]:
     constants: list[BoundConstant] = []
     volatile: set[str] = set()
-    for i, tok in enumerate(tokens):
-        word = tok.raw.lower()
-        if word not in _BOUND and word not in _VOLATILE:
+    raws = tokens.raws
+    for i, raw in enumerate(raws):
+        word = raw.lower()
+        if word not in _MOMENTS:
             continue
-        before = tokens[i - 1].raw.upper() if i else ""
-        after = [t.raw for t in tokens[i + 1 : i + 3]]
+        before = raws[i - 1].upper() if i else ""
+        after = raws[i + 1 : i + 3]
         if before in (".", "AS") or after[:1] == ["."]:
             continue
-        called = after[:1] == ["("]
-        if not called and word not in _BARE:
+        if after[:1] != ["("] and word not in _BARE:
             continue
         if word in _BOUND:
-            end = tokens[i + 2].end if after == ["(", ")"] else tok.end
-            constants.append(BoundConstant("current_date", tok.start, end))
+            end = tokens.at(i + 2).end if after == ["(", ")"] else tokens.at(i).end
+            constants.append(BoundConstant("current_date", tokens.at(i).start, end))
         elif word != "unix_timestamp" or after == ["(", ")"]:
             volatile.add(word)
     return tuple(constants), tuple(sorted(volatile))

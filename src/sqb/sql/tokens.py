@@ -7,13 +7,12 @@ never for running.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from sqb.errors import SqbError
 
@@ -54,20 +53,34 @@ class Tok(NamedTuple):
     value: str
 
 
+class Tokens(NamedTuple):
+    """A text split into tokens; ``parsed`` are sqlglot's own, ``raws`` their exact texts.
+
+    Kept as two plain lists: a project has a million tokens, and most are only looked at once.
+    """
+
+    sql: str
+    parsed: list[Token]
+    raws: list[str]
+    first_line: int
+
+    def at(self, i: int) -> Tok:
+        """One token with its place."""
+        token = self.parsed[i]
+        line = self.first_line + token.line - 1
+        return Tok(self.raws[i], token.start, token.end + 1, line, token.token_type, token.text)
+
+
 @cache
 def dialect() -> Dialect:
     """The one dialect object: making it costs more than parsing a model."""
     return Spark()
 
 
-def tokenize(sql: str, *, file: str | None = None, first_line: int = 1) -> list[Tok]:
-    """The tokens of ``sql``; errors name ``file`` and a line counted from ``first_line``.
-
-    >>> [t.raw for t in tokenize("SELECT 1L -- one")]
-    ['SELECT', '1L']
-    """
+def split(sql: str, *, file: str | None = None, first_line: int = 1) -> Tokens:
+    """The tokens of ``sql``; errors name ``file`` and a line counted from ``first_line``."""
     try:
-        tokens = dialect().tokenize(sql)
+        parsed = dialect().tokenize(sql)
     except TokenError as error:
         line = first_line + _open_quote_line(sql)
         raise SqbError(
@@ -77,23 +90,21 @@ def tokenize(sql: str, *, file: str | None = None, first_line: int = 1) -> list[
             line=line,
             help="close the string, the backquoted name or the comment",
         ) from error
+    return Tokens(sql, parsed, [sql[t.start : t.end + 1] for t in parsed], first_line)
+
+
+def tokenize(sql: str, *, file: str | None = None, first_line: int = 1) -> list[Tok]:
+    """The tokens of ``sql`` one by one, as a caller that walks them with care wants them.
+
+    >>> [t.raw for t in tokenize("SELECT 1L -- one")]
+    ['SELECT', '1L']
+    """
+    tokens = split(sql, file=file, first_line=first_line)
     out: list[Tok] = []
-    last = -1
-    for t in tokens:
+    for i, token in enumerate(tokens.parsed):
         # a literal such as 1L comes as several tokens of one span
-        if t.start == last:
-            continue
-        last = t.start
-        out.append(
-            Tok(
-                sql[t.start : t.end + 1],
-                t.start,
-                t.end + 1,
-                first_line + t.line - 1,
-                t.token_type,
-                t.text,
-            )
-        )
+        if not out or token.start != out[-1].start:
+            out.append(tokens.at(i))
     return out
 
 
@@ -134,43 +145,62 @@ def canonical(sql: str) -> str:
     >>> canonical('select 1 from __ref("m")')
     'SELECT 1 FROM m'
     """
-    return " ".join(_canonical_tokens(tokenize(sql)))
+    return canonical_of(split(sql))
 
 
-def _canonical_tokens(tokens: list[Tok]) -> Iterator[str]:
-    tokens = [t for t in tokens if t.type is not TokenType.HINT]
-    while tokens and tokens[-1].raw == ";":
-        tokens.pop()
+def canonical_of(tokens: Tokens) -> str:
+    """The canonical form of a text that is split already."""
+    return " ".join(_canonical(tokens.parsed, tokens.raws))
+
+
+@cache
+def _keyword(raw: str) -> str:
+    """The folded form of a keyword, else an empty text.
+
+    The tokeniser gives GROUP BY and its kin as one token, inner white space and all.
+    """
+    words = raw.upper().split()
+    return " ".join(words) if words and all(word in _KEYWORDS for word in words) else ""
+
+
+def _canonical(parsed: list[Token], raws: list[str]) -> list[str]:
+    out: list[str] = []
     clauses, cases = [""], [0]
-    previous = ""
-    operand = False
-    skip_until = 0
-    for i, tok in enumerate(tokens):
-        if i < skip_until:
+    previous, operand = "", False
+    last_start, skip_until = -1, 0
+    count = len(raws)
+    while count and raws[count - 1] == ";":
+        count -= 1
+    for i in range(count):
+        token = parsed[i]
+        if token.start == last_start or i < skip_until:
             continue
-        raw = tok.raw
-        if raw in _REFERENCE_CALLS and _is_reference_call(tokens, i):
-            yield tokens[i + 2].value
+        last_start = token.start
+        kind = token.token_type
+        if kind is TokenType.HINT:
+            continue
+        raw = raws[i]
+        if raw in _REFERENCE_CALLS and _is_reference_call(parsed, raws, i):
+            out.append(parsed[i + 2].text)
             previous, operand, skip_until = ")", True, i + 4
             continue
-        # the tokeniser gives GROUP BY and its kin as one token, inner white space and all
-        words = raw.upper().split() if tok.type not in _TEXT_TYPES else []
-        word = " ".join(words)
-        folds = bool(words) and all(w in _KEYWORDS for w in words)
-        if folds:
-            following = tokens[i + 1].raw.upper() if i + 1 < len(tokens) else ""
+        word = "" if kind in _TEXT_TYPES else _keyword(raw)
+        if word:
+            following = raws[i + 1].upper() if i + 1 < count else ""
             if previous in ("AS", ".") or following == ".":
-                folds = False
+                word = ""
             elif operand and following in _AFTER_ALIAS and clauses[-1] in _ALIAS_CLAUSES:
-                folds = word == "END" and cases[-1] > 0
-        if folds:
+                word = word if word == "END" and cases[-1] > 0 else ""
+        if word:
             if word == "CASE":
                 cases[-1] += 1
             elif word == "END":
                 cases[-1] = max(0, cases[-1] - 1)
-            elif words[0] in _CLAUSES:
-                clauses[-1] = words[0]
-            yield word
+            else:
+                clause = word.partition(" ")[0]
+                if clause in _CLAUSES:
+                    clauses[-1] = clause
+            out.append(word)
             previous = word
             operand = word in ("END", "NULL")
             continue
@@ -180,15 +210,16 @@ def _canonical_tokens(tokens: list[Tok]) -> Iterator[str]:
         elif raw == ")" and len(clauses) > 1:
             clauses.pop()
             cases.pop()
-        yield raw
+        out.append(raw)
         previous = raw
-        operand = tok.type in _OPERAND_TYPES or raw in (")", "]") or raw[:1].isalnum()
+        operand = kind in _OPERAND_TYPES or raw in (")", "]") or raw[:1].isalnum()
+    return out
 
 
-def _is_reference_call(tokens: list[Tok], i: int) -> bool:
+def _is_reference_call(parsed: list[Token], raws: list[str], i: int) -> bool:
     return (
-        i + 3 < len(tokens)
-        and tokens[i + 1].raw == "("
-        and tokens[i + 2].type is TokenType.STRING
-        and tokens[i + 3].raw == ")"
+        i + 3 < len(raws)
+        and raws[i + 1] == "("
+        and parsed[i + 2].token_type is TokenType.STRING
+        and raws[i + 3] == ")"
     )

@@ -89,7 +89,7 @@ _function = click.argument("model", required=False)(
 
 command = sqb_command(
     "history",
-    help="List the runs that built or confirmed something, newest first.",
+    help="List what was built, and when; the newest run first.",
     example="""
 sqb history
 sqb history fct_orders --limit 5

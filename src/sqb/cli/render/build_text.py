@@ -75,7 +75,6 @@ def show_end(
     seconds: float,
     root: Path,
     config: Config | None = None,
-    readers: str = "they read what failed",
 ) -> None:
     """Print the errors, what they held up, and the last line."""
     failures = [node for node in result.nodes if node.status == "failed"]
@@ -86,7 +85,8 @@ def show_end(
     blocked = [node.name for node in result.nodes if node.status == "blocked"]
     if blocked and not result.interrupted:
         out.important()
-        out.important(f"blocked, for {readers}: {some(blocked, out.width - 36)}")
+        names = some(blocked, out.width - 45)
+        out.important(f"blocked because they read what failed: {names}")
     if failures and result.run_id is not None and not result.interrupted:
         log = Path(".sqb") / "runs" / result.run_id / "spark.log"
         if (root / log).exists():

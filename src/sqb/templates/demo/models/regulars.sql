@@ -1,0 +1,4 @@
+SELECT customer, count(*) AS orders
+FROM orders
+GROUP BY customer
+HAVING count(*) > 1

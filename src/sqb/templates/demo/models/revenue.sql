@@ -1,0 +1,3 @@
+SELECT ordered_on, sum(cents) AS cents
+FROM orders
+GROUP BY ordered_on

@@ -1,0 +1,3 @@
+SELECT id, customer, drink, quantity, ordered_on
+FROM raw_orders
+WHERE quantity > 0

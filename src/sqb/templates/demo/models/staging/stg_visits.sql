@@ -1,0 +1,2 @@
+SELECT visitor, seen_on
+FROM raw_visits

@@ -1,0 +1,343 @@
+"""How plans and builds look: real values through the renderers."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+
+import click
+import jsonschema
+import pytest
+
+from sqb.cli.output import Output
+from sqb.cli.render.build_text import ResultLines, show_end
+from sqb.cli.render.documents import build_document, plan_document
+from sqb.cli.render.explain_text import why
+from sqb.cli.render.plan_text import show_plan
+from sqb.cli.render.progress import Progress
+from sqb.cli.render.rows import as_csv, as_json, as_table
+from sqb.cli.render.words import some
+from sqb.execution.events import BuildResult, Event, NodeResult, Rows
+from sqb.planning.plan import Cause, Plan, PlannedNode, PlanWarning, Strategy
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "json"
+FULL = Strategy("full", "the query is run in full and the table replaced")
+DIFF = "--- built\n+++ models/stg_orders.sql\n@@ -1,2 +1,2 @@\n SELECT id\n-FROM a\n+FROM b"
+
+
+def node(name: str, reason: str = "no_change", **rest: object) -> PlannedNode:
+    fields: dict[str, object] = {
+        "type": "model",
+        "materialized": "table",
+        "action": "skip" if reason == "no_change" else "run",
+    }
+    return PlannedNode(name=name, reason=reason, **(fields | rest))  # type: ignore[arg-type]
+
+
+PLAN = Plan(
+    "dev",
+    (
+        node("countries", "seed_changed", type="seed", materialized="seed"),
+        node("stg_orders", "query_changed", materialized="view", diff=DIFF),
+        node(
+            "fct_orders",
+            "upstream_changed",
+            cause=Cause("stg_orders", "query_changed"),
+            strategy=FULL,
+        ),
+        node("fct_raw", "source_changed", cause=Cause("raw.orders", "source_changed")),
+        node(
+            "mart",
+            "upstream_changed",
+            cause=Cause("stg_orders", "query_changed"),
+            if_changed=("fct_orders", "fct_raw"),
+        ),
+        node("resting"),
+    ),
+    (
+        PlanWarning(
+            "S302", "mart", "`mart` rests on 1 stale upstream(s) outside the selection: x " * 2
+        ),
+    ),
+)
+
+
+@pytest.fixture
+def out() -> Output:
+    return Output(environ={})
+
+
+def validate(document: object, schema: str) -> None:
+    rules = json.loads((SCHEMAS / f"{schema}.schema.json").read_text())
+    plain = json.loads(json.dumps(document))
+    jsonschema.Draft202012Validator(rules).validate(plain)
+
+
+def test_a_plan_is_grouped_aligned_and_fits_80_columns(
+    out: Output, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_plan(PLAN, out, 0.213)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "Query changed (1)",
+        "  stg_orders  view",
+        "      @@ -1,2 +1,2 @@",
+        "       SELECT id",
+        "      -FROM a",
+        "      +FROM b",
+        "",
+        "Seed changed (1)",
+        "  countries   seed",
+        "",
+        "Source changed (1)",
+        "  fct_raw     table  raw.orders",
+        "",
+        "Upstream changed (1)",
+        "  fct_orders  table  stg_orders (query changed)",
+        "",
+        "May run, if upstream rows change (1)",
+        "  mart        table  if fct_orders, fct_raw",
+        "",
+        "warning[S302]: `mart` rests on 1 stale upstream(s) outside the selection: x",
+        "  `mart` rests on 1 stale upstream(s) outside the selection: x",
+        "",
+        "4 to run, 1 may run, 1 current (0.21s)",
+    ]
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_current_project_says_that_there_is_nothing_to_do(
+    out: Output, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = Plan("dev", tuple(node(f"m{i}") for i in range(50)), ())
+    show_plan(plan, out, 0.21)
+    expected = "Nothing to do: 50 models and seeds are current (0.21s)\n"
+    assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize(("verbose", "shown"), [(False, 20), (True, 60)])
+def test_long_diffs_are_cut_unless_verbose(
+    verbose: bool, shown: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    diff = "\n".join(f"+line {i}" for i in range(60))
+    plan = Plan("dev", (node("a", "query_changed", diff=diff),), ())
+    show_plan(plan, Output(verbose=verbose, environ={}), 0.1)
+    text = capsys.readouterr().out
+    assert text.count("+line") == shown
+    assert ("40 more lines" in text) is not verbose
+
+
+def test_long_names_and_long_lists_stay_within_80_columns(
+    out: Output, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = tuple(f"a_rather_long_upstream_name_{i}" for i in range(9))
+    plan = Plan(
+        "dev",
+        (
+            node("x" * 60, "upstream_changed", cause=Cause("y" * 40, "query_changed")),
+            node("z", "upstream_changed", if_changed=names),
+            node("w", "query_changed", diff="+" + "SELECT 1, " * 30),
+        ),
+        (),
+    )
+    show_plan(plan, out, 0.1)
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert "and 8 more" in text
+
+
+def test_names_are_never_dropped_altogether() -> None:
+    assert some(["abcdefghij", "b", "c"], 3) == "abcdefghij and 2 more"
+
+
+def test_colour_is_for_terminals_that_want_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    show_plan(PLAN, Output(environ={"TERM": "xterm"}), 0.1)
+    coloured = capsys.readouterr().out
+    assert click.unstyle(coloured) != coloured
+    for settings in ({"environ": {"NO_COLOR": "1"}}, {"no_color": True, "environ": {}}):
+        show_plan(PLAN, Output(**settings), 0.1)  # type: ignore[arg-type]
+        plain = capsys.readouterr().out
+        assert click.unstyle(plain) == plain
+
+
+def test_plan_document_matches_its_schema() -> None:
+    validate(plan_document(PLAN), "plan")
+
+
+ERROR = {
+    "code": "X001",
+    "message": "`fct_orders`: no column `nope`",
+    "file": "models/fct_orders.sql",
+    "line": 2,
+    "help": "did you mean one of [`id`]?",
+}
+RESULT = BuildResult(
+    "20260131T060000-1a2b3c",
+    PLAN,
+    (
+        NodeResult("countries", "success", "seed_changed", 0.9, Rows(1204, 0, 1204)),
+        NodeResult("stg_orders", "success", "query_changed", 0.1),
+        NodeResult("fct_orders", "failed", "upstream_changed", 1.25, error=dict(ERROR)),
+        NodeResult("fct_raw", "unchanged", "source_changed", 12.34, Rows(0, 0, 7)),
+        NodeResult("mart", "blocked", "upstream_changed"),
+        NodeResult("resting", "current", "no_change"),
+    ),
+    14.2,
+)
+
+
+def test_build_lines_are_aligned_and_numbered(out: Output) -> None:
+    lines = ResultLines(PLAN, out)
+    texts = [lines.line(result) for result in RESULT.nodes[:5]]
+    assert texts == [
+        "  1/5  seed   countries   ok           1,204 rows   0.90s  seed changed",
+        "  2/5  view   stg_orders  ok                        0.10s  query changed",
+        "  3/5  table  fct_orders  failed                    1.25s  upstream changed",
+        "  4/5  table  fct_raw     unchanged        7 rows   12.3s  source changed",
+        "  5/5  table  mart        blocked",
+    ]
+    cut_off = NodeResult("mart", "current", "upstream_unchanged")
+    assert ResultLines(PLAN, out).line(cut_off) == (
+        "  1/5  table  mart        current (upstream unchanged)"
+    )
+
+
+def test_a_failed_build_ends_with_its_errors_and_counts(
+    out: Output, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/fct_orders.sql").write_text("SELECT\n  nope\nFROM stg_orders\n")
+    run = tmp_path / ".sqb/runs/20260131T060000-1a2b3c"
+    run.mkdir(parents=True)
+    (run / "spark.log").write_text("")
+    show_end(RESULT, out, seconds=14.2, root=tmp_path)
+    assert capsys.readouterr().out.splitlines() == [
+        "",
+        "error[X001]: `fct_orders`: no column `nope`",
+        "  --> models/fct_orders.sql:2",
+        "   |",
+        " 2 |   nope",
+        "   |",
+        "help: did you mean one of [`id`]?",
+        "",
+        "blocked because they read what failed: mart",
+        "Spark's own words: .sqb/runs/20260131T060000-1a2b3c/spark.log",
+        "",
+        "failed: 2 built, 1 unchanged, 1 current, 1 failed, 1 blocked in 14.2s",
+    ]
+
+
+def test_a_stopped_build_tells_no_errors(
+    out: Output, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    stopped = {**ERROR, "code": "X005", "file": None, "line": None}
+    nodes = (
+        NodeResult("countries", "success", "seed_changed", 1.0),
+        NodeResult("stg_orders", "failed", "query_changed", 1.0, error=stopped),
+        NodeResult("mart", "blocked", "upstream_changed"),
+    )
+    result = BuildResult("r", PLAN, nodes, 2.0, interrupted=True)
+    show_end(result, out, seconds=2.0, root=tmp_path)
+    text = capsys.readouterr().out.strip()
+    assert text == "interrupted: 1 built, 1 stopped, 1 not started in 2.00s"
+
+
+def test_build_document_matches_its_schema_and_has_final_reasons() -> None:
+    cut = (*RESULT.nodes[:4], NodeResult("mart", "current", "upstream_unchanged"), RESULT.nodes[5])
+    for result in (
+        RESULT,
+        BuildResult.idle(Plan("dev", (node("a"),), ())),
+        BuildResult("r", PLAN, cut, 1.0),
+    ):
+        validate(build_document(result, 1.5), "build")
+    document = build_document(RESULT, 14.2)
+    assert document["summary"]["succeeded"] == 3
+    assert (document["summary"]["failed"], document["summary"]["blocked"]) == (1, 1)
+    mart = build_document(BuildResult("r", PLAN, cut, 1.0), 1.0)["nodes"][4]
+    assert (mart["action"], mart["reason"], mart["status"]) == (
+        "skip",
+        "upstream_unchanged",
+        "current",
+    )
+
+
+def test_progress_off_a_terminal_is_a_line_per_event(
+    out: Output, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = Progress(out)
+    progress.plan(PLAN)
+    for event in (
+        Event("spark_starting"),
+        Event("spark_started"),
+        Event("node_started", "countries"),
+        Event("node_finished", "countries", RESULT.nodes[0]),
+        Event("note", message="a note"),
+    ):
+        progress.hear(event)
+    progress.close()
+    first, second, third, fourth = capsys.readouterr().out.splitlines()
+    assert (first, fourth) == ("starting Spark…", "a note")
+    assert second.startswith("Spark is up (")
+    assert third.startswith("  1/5  seed   countries")
+
+
+@pytest.mark.parametrize(
+    ("planned", "text"),
+    [
+        (node("a"), "it is current: nothing that it is made of has changed"),
+        (node("a", "query_changed"), "it runs: query changed"),
+        (PLAN.nodes[2], "it runs: upstream changed: stg_orders (query changed)"),
+        (PLAN.nodes[3], "it runs: source changed: raw.orders"),
+    ],
+)
+def test_why_is_one_sentence(planned: PlannedNode, text: str) -> None:
+    assert why(planned) == text
+
+
+ROWS = (
+    ["id", "price", "at", "note"],
+    [
+        [9007199254740993, -9223372036854775808],
+        [Decimal("12345678901234567890.1234567890"), Decimal("0E-10")],
+        [datetime(2026, 1, 31, 6, tzinfo=timezone.utc), None],
+        [None, 'a "b",\nc'],
+    ],
+)
+
+
+def test_json_rows_keep_every_digit() -> None:
+    assert json.loads(as_json(*ROWS)) == [
+        {
+            "id": 9007199254740993,
+            "price": "12345678901234567890.1234567890",
+            "at": "2026-01-31T06:00:00Z",
+            "note": None,
+        },
+        {
+            "id": -9223372036854775808,
+            "price": "0.0000000000",
+            "at": None,
+            "note": 'a "b",\nc',
+        },
+    ]
+    assert json.loads(as_json(["x"], [[{"a": [Decimal("1.10")]}]])) == [{"x": {"a": ["1.10"]}}]
+    assert as_json(["x"], [[]]) == "[]\n"
+
+
+def test_csv_rows_are_quoted_and_null_is_empty() -> None:
+    assert as_csv(["a", "b"], [[1, None], ['x,"y"', True]]) == 'a,b\n1,"x,""y"""\n,true\n'
+
+
+def test_table_rows_are_aligned(out: Output) -> None:
+    assert list(as_table(["n", "name"], [[1, 100], ["x", None]], out)) == [
+        "  n  name",
+        "───  ────",
+        "  1  x",
+        "100  NULL",
+    ]
+    assert list(as_table(["n"], [[]], out)) == ["n", "─"]
