@@ -59,8 +59,8 @@ class Race:
             file.write_text(query(number, _SOURCE), encoding="utf-8")
         self._configure("warm")
         self.owner = Project(folder)
+        self.owner.catalog.ensure_namespace("raw")
         self.session: SparkSession = self.owner.session(folder / "spark.log")
-        self.session.sql("CREATE NAMESPACE lake.raw")
         self.session.sql(
             f"CREATE TABLE lake.{_SOURCE} USING iceberg AS SELECT id AS account, "
             "concat('k', id % 3) AS kind, id * 2 AS amount FROM range(200)"

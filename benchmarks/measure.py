@@ -81,8 +81,13 @@ def environment() -> dict[str, str]:
     return {**kept, "NO_COLOR": "1"}
 
 
-def run(command: Sequence[str], folder: Path, *, exit_code: int = 0) -> Sample:
-    """Run a command to its end and measure it; another exit code than expected is an error."""
+def run(
+    command: Sequence[str], folder: Path, *, exit_code: int = 0, says: str | None = None
+) -> Sample:
+    """Run a command to its end and measure it; an unexpected end is an error.
+
+    ``says`` is a text that its output must hold.
+    """
     with tempfile.TemporaryFile() as output:
         started = time.perf_counter()
         child = subprocess.Popen(
@@ -96,10 +101,10 @@ def run(command: Sequence[str], folder: Path, *, exit_code: int = 0) -> Sample:
         _, status, usage = os.wait4(child.pid, 0)
         wall = time.perf_counter() - started
         child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode != exit_code:
-            output.seek(0)
-            text = output.read().decode(errors="replace")[-2000:]
-            raise SystemExit(f"{' '.join(command)} ended with {child.returncode}:\n{text}")
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+        if child.returncode != exit_code or (says is not None and says not in text):
+            raise SystemExit(f"{' '.join(command)} ended with {child.returncode}:\n{text[-2000:]}")
     return Sample(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT)
 
 

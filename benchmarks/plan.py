@@ -79,7 +79,8 @@ class Bench:
         self._sqb("plan")
         if self.mesh and self.sqlmesh:
             series = self._series("SQLMesh", "no-change plan")
-            series.samples.append(run([str(self.sqlmesh), *report.SQLMESH_PLAN], self.mesh))
+            command = [str(self.sqlmesh), *report.SQLMESH_PLAN]
+            series.samples.append(run(command, self.mesh, says="No changes to plan"))
 
     def cold(self) -> None:
         """One sample of each case that starts without ``.sqb``."""

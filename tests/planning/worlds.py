@@ -17,7 +17,7 @@ from sqb.lake.metadata import Column, TableFacts
 from sqb.planning.plan import Plan
 from sqb.planning.planner import decide
 from sqb.planning.situation import Situation
-from sqb.state.record import Consumed, Record, physical
+from sqb.state.record import Consumed, Record
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class World:
             properties={},
             stamp=None,
             total_records=1,
-            sql=f"sql of {node.query}" if is_view else None,
+            shape=f"shape of {node.query}" if is_view else "shape",
         )
         states = {parent: self._state(parent) for parent in node.inputs}
         upstream = {n: s.version for n, s in states.items() if n in self.nodes}
@@ -167,7 +167,7 @@ class World:
             version=compose_version(expected.local, upstream),
             data=f"{data}-{name}",
             schema=f"schema-{name}",
-            table=physical(facts),
+            table=facts.shape,
             uuid=facts.uuid,
             snapshot=facts.snapshot_id,
             run="r1",

@@ -60,6 +60,18 @@ class Call:
         """How long the command has been at it."""
         return time.perf_counter() - self._started
 
+    def again(self) -> Call:
+        """The same call with its clock at zero, for a command that runs others."""
+        options = {
+            "project_dir": self.directory,
+            "target": self.target,
+            "vars_text": self.vars,
+            "select": self.select,
+            "exclude": self.exclude,
+            "debug": self.debug,
+        }
+        return Call(options, self.out, time.perf_counter())
+
     def no_selection(self, command: str) -> None:
         """Refuse selectors where they would mean nothing."""
         if self.select or self.exclude:
@@ -97,6 +109,15 @@ def parse_vars(text: str | None) -> dict[str, object]:
 
 #: The call in progress: what the entry point needs to show an error.
 current: Call | None = None
+
+
+def forget() -> None:
+    """The call is over."""
+    global current  # noqa: PLW0603
+    if current is not None:
+        current.out.close()
+    current = None
+
 
 _OPTIONS = (
     click.option(

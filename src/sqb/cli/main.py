@@ -155,12 +155,12 @@ def run(arguments: list[str]) -> int:
     """Run one command; its exit code."""
     from sqb.cli import call
 
-    call.current = None
     try:
-        return _run(arguments)
+        code = _run(arguments)
+        # a reader that went away did not get what it asked for
+        return code or int(_broken())
     finally:
-        if call.current is not None:
-            call.current.out.close()
+        call.forget()
 
 
 def _run(arguments: list[str]) -> int:
@@ -201,11 +201,11 @@ def _show(error: SqbError, arguments: Sequence[str]) -> int:
     if as_json:
         out.document({"schema_version": 1, "error": masked(error.to_json(), config)})
     else:
-        colour = out.color
+        colour = out.colour
         # what counts is where the error goes
-        out.color = colour and sys.stderr.isatty()
+        out.colour = colour and sys.stderr.isatty()
         out.error(error_text(error.to_json(), out, here.root() if here else None, config))
-        out.color = colour
+        out.colour = colour
     return error.exit_code
 
 
@@ -261,4 +261,4 @@ def _flush() -> bool:
         # else the interpreter would try again while it ends, and complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return False
-    return not _broken()
+    return True

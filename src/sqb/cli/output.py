@@ -38,7 +38,7 @@ class Output:
         self.verbose = verbose
         self.broken = False
         self.terminal = self.stream.isatty() and variables.get("TERM") != "dumb"
-        self.color = self.terminal and not no_color and not variables.get("NO_COLOR")
+        self.colour = self.terminal and not no_color and not variables.get("NO_COLOR")
         columns = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
         self.width = min(columns, _WIDEST) if self.terminal else PLAIN_WIDTH
         self._log = _open_log(log_file) if log_file is not None else None
@@ -50,7 +50,7 @@ class Output:
 
     def style(self, text: str, **style: Any) -> str:
         """``text`` in colour, where colour is wanted."""
-        if not self.color or not text:
+        if not self.colour or not text:
             return text
         import click
 

@@ -27,7 +27,7 @@ from sqb.sql.analysis import Analysis
 from sqb.sql.splice import Spliced
 from sqb.sql.version import scheme
 from sqb.state.definition import unpack
-from sqb.state.record import Consumed, Record, physical
+from sqb.state.record import Consumed, Record
 
 if TYPE_CHECKING:
     from sqb.spark.pool import SessionPool
@@ -116,8 +116,8 @@ class Run:
         verdict = self.verdicts[name]
         if record is None or (self.published(name) is None and verdict.state is None):
             # written by someone else: all that is known is its snapshot
-            table = physical(facts)
-            return InputState(source_data(facts.uuid, table, facts.data_snapshot_id), table, "")
+            data = source_data(facts.uuid, facts.shape, facts.data_snapshot_id)
+            return InputState(data, facts.shape)
         return InputState(record.data, record.schema, record.version)
 
     def input_states(self, name: str) -> dict[str, InputState]:
@@ -208,7 +208,7 @@ class Run:
             version=compose_version(expected.local, upstream),
             data=data,
             schema=schema,
-            table=physical(facts),
+            table=facts.shape,
             uuid=facts.uuid,
             snapshot=facts.snapshot_id,
             run=self.id,

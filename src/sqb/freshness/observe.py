@@ -11,7 +11,6 @@ from sqb.compile.nodes import SourceTable
 from sqb.identity.data_id import UNKNOWN, InputState, source_data
 from sqb.lake.catalog import Head
 from sqb.lake.facts import FactsCache
-from sqb.lake.metadata import schema_hash
 
 
 def observe_sources(
@@ -27,9 +26,8 @@ def observe_sources(
         if head is None:
             continue
         found = facts.get(head.location)
-        schema = schema_hash(found.columns)
         data = UNKNOWN
         if found.kind == "table":
-            data = source_data(found.uuid, schema, found.data_snapshot_id)
-        out[source.name] = InputState(data, schema)
+            data = source_data(found.uuid, found.shape, found.data_snapshot_id)
+        out[source.name] = InputState(data, found.shape)
     return out

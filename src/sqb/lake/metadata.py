@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from sqb.errors import SqbError
+from sqb.hashing import digest
 from sqb.lake.catalog import Kind
 from sqb.lake.io import is_within, read_bytes
 
@@ -33,7 +34,11 @@ class Column(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class TableFacts(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The facts of one metadata file. Fields that a view does not have are None or empty."""
+    """The facts of one metadata file. Fields that a view does not have are None or empty.
+
+    ``shape`` is a hash of the columns, for a view of its SQL too: it moves when someone alters the
+    relation without writing a row.
+    """
 
     kind: Kind
     uuid: str
@@ -51,6 +56,7 @@ class TableFacts(msgspec.Struct, frozen=True, array_like=True, gc=False):
     stamp: str | None
     total_records: int | None
     sql: str | None = None
+    shape: str = ""
 
 
 class _Spec(msgspec.Struct, rename="kebab"):
@@ -241,6 +247,7 @@ def _table(document: _Document) -> TableFacts:
     specs = {s.spec_id: s.fields for s in document.partition_specs}
     orders = {s.order_id: s.fields for s in document.sort_orders}
     records = head.summary.total_records if head is not None and head.summary else None
+    columns = columns_of(current.fields)
     return TableFacts(
         kind="table",
         uuid=document.table_uuid or "",
@@ -249,7 +256,7 @@ def _table(document: _Document) -> TableFacts:
         data_snapshot_id=data.snapshot_id if data is not None else None,
         data_timestamp_ms=data.timestamp_ms if data is not None else None,
         schema_id=document.current_schema_id,
-        columns=columns_of(current.fields),
+        columns=columns,
         snapshot_columns=None if own is None else columns_of(own.fields),
         partitioning=tuple(
             _term(field, names)
@@ -265,6 +272,7 @@ def _table(document: _Document) -> TableFacts:
         properties=_plain(document.properties),
         stamp=document.properties.get(STAMP),
         total_records=None if records is None else int(records),
+        shape=schema_hash(columns),
     )
 
 
@@ -272,7 +280,8 @@ def _view(document: _Document) -> TableFacts:
     version = next(v for v in document.versions if v.version_id == document.current_version_id)
     schema = next(s for s in document.schemas if s.schema_id == version.schema_id)
     texts = {r.get("dialect", ""): r["sql"] for r in version.representations if "sql" in r}
-    sql = texts.get("spark")
+    sql = texts.get("spark", next(iter(texts.values()), None))
+    columns = columns_of(schema.fields)
     return TableFacts(
         kind="view",
         uuid=document.view_uuid or "",
@@ -281,7 +290,7 @@ def _view(document: _Document) -> TableFacts:
         data_snapshot_id=None,
         data_timestamp_ms=None,
         schema_id=version.schema_id,
-        columns=columns_of(schema.fields),
+        columns=columns,
         snapshot_columns=None,
         partitioning=(),
         sort_order=(),
@@ -289,7 +298,8 @@ def _view(document: _Document) -> TableFacts:
         properties=_plain(document.properties),
         stamp=document.properties.get(STAMP),
         total_records=None,
-        sql=sql if sql is not None else next(iter(texts.values()), None),
+        sql=sql,
+        shape=digest(schema_hash(columns), sql or ""),
     )
 
 

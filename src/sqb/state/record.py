@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from sqb.lake.metadata import TableFacts, schema_hash
+from sqb.lake.metadata import TableFacts
 
 
 class Consumed(msgspec.Struct, frozen=True, array_like=True):
@@ -24,8 +24,8 @@ class Consumed(msgspec.Struct, frozen=True, array_like=True):
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """One relation's origin. ``snapshot`` and ``uuid`` name the commit it speaks of.
 
-    ``table`` is the hash of the relation's physical columns (for a view: of its SQL), so that an
-    ALTER by someone else is seen; ``schema`` the hash of its names and types, which readers
+    ``table`` is the relation's shape (columns, for a view its SQL), so that an ALTER by someone
+    else is seen; ``schema`` the hash of its names and types, which readers
     compare. ``through`` has the data ids of the tables that were read through views, to tell later
     which of them moved. ``ts`` is in microseconds since the epoch.
     """
@@ -73,16 +73,9 @@ def decode(text: str | bytes | None) -> Record | None:
         return None
 
 
-def physical(facts: TableFacts) -> str:
-    """What ``Record.table`` holds for a relation with these facts."""
-    from sqb.hashing import digest
-
-    return digest(facts.sql or "") if facts.kind == "view" else schema_hash(facts.columns)
-
-
 def untouched(record: Record, facts: TableFacts) -> bool:
     """Does the relation still hold exactly what ``record`` says, compactions aside?"""
-    if record.uuid != facts.uuid or record.table != physical(facts):
+    if record.uuid != facts.uuid or record.table != facts.shape:
         return False
     return facts.kind == "view" or record.snapshot == facts.data_snapshot_id
 

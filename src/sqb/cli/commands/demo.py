@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-
 from sqb.cli.call import Call
 from sqb.cli.call import command as sqb_command
 
 
 def demo(call: Call) -> int:
-    """Run the demo; it prints through the call's output and works in a folder of its own."""
+    """Run the tour; it works in a folder of its own."""
+    from sqb.cli.tour import run
+
     call.no_selection("demo")
-    run = importlib.import_module("sqb.demo").run
-    result: int | None = run(call.out)
-    return result or 0
+    return run(call)
 
 
 command = sqb_command(

@@ -92,7 +92,7 @@ class Progress:
 
         console = Console(
             file=self._out.stream,
-            no_color=not self._out.color,
+            no_color=not self._out.colour,
             width=self._out.width,
             highlight=False,
             # decided already; rich would look at other variables
