@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from worlds import Node, World, chain, told
 
 from sqb.errors import SqbError
-
-sys.path.insert(0, str(Path(__file__).parent))
-from worlds import Node, World, chain, told
 
 CASES: list[tuple[str, Callable[[World], World], dict[str, str]]] = [
     ("nothing moved: nothing runs", lambda w: w, {}),

@@ -1,0 +1,160 @@
+"""A process killed at every numbered step of publish: the next build finds and leaves all whole."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sqb.lake.failpoints import POINTS
+
+sys.path.insert(0, str(Path(__file__).parent))
+from children import Children
+from lakes import files_below, leftovers, reachable
+
+if TYPE_CHECKING:
+    from conftest import Workbench
+    from pyspark.sql import SparkSession
+
+    from sqb.lake.catalog import Head
+
+
+@pytest.fixture(scope="module")
+def children(spark: SparkSession) -> Iterator[Children]:
+    server = Children(spark)
+    yield server
+    server.close()
+
+
+Change = Callable[["Workbench", int], tuple[str, list[tuple[object, ...]]]]
+
+VALUES = "SELECT id, id * {k} AS v FROM VALUES (1), (2) AS t(id)"
+
+
+def first_table(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...]]]:
+    bench.model(f"m{step}", VALUES.format(k=step))
+    return f"m{step}", [(1, step), (2, 2 * step)]
+
+
+def rebuilt_table(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...]]]:
+    bench.model("m", VALUES.format(k=step))
+    return "m", [(1, step), (2, 2 * step)]
+
+
+def view(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...]]]:
+    bench.model("m", "MODEL (materialized view);\n" + VALUES.format(k=step))
+    return "m", [(1, step), (2, 2 * step)]
+
+
+def seed(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...]]]:
+    bench.write("seeds/m.csv", f"id,v\n1,{step}\n2,{2 * step}\n")
+    return "m", [("1", str(step)), ("2", str(2 * step))]
+
+
+def view_and_table_by_turns(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...]]]:
+    change = view if step % 2 == 0 else rebuilt_table
+    return change(bench, step)
+
+
+#: kind -> how step n changes the project, whether something is built before, points not on its way
+KINDS: dict[str, tuple[Change, bool, frozenset[str]]] = {
+    "first build of a table": (first_table, False, frozenset({"publish:2"})),
+    "rebuild of a table": (rebuilt_table, True, frozenset()),
+    "view": (view, True, frozenset({"publish:1", "publish:2", "publish:3"})),
+    "seed": (seed, True, frozenset()),
+    "view to table": (view_and_table_by_turns, True, frozenset({"publish:2"})),
+}
+PUBLISHED = frozenset({"publish:5b", "publish:6", "publish:7"})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_at_any_step_the_next_build_repairs_everything(
+    bench: Workbench, children: Children, kind: str
+) -> None:
+    change, built_before, off_the_way = KINDS[kind]
+    before: list[tuple[object, ...]] = []
+    history: set[str] = set()
+    step = 0
+    if built_before:
+        name, before = change(bench, step)
+        bench.told()
+        history |= reachable(_head(bench, name))
+    for point in POINTS:
+        if point in off_the_way:
+            continue
+        step += 1
+        if kind == "view to table" and step % 2 == 0:
+            name, before = change(bench, step)
+            bench.told()
+            history |= reachable(_head(bench, name))
+            step += 1
+        name, after = change(bench, step)
+        ended = children.start(bench.root, env={"SQB_FAILPOINT": point}).wait()
+        assert ended["status"] == -signal.SIGKILL, (point, ended)
+        # what readers see is the old relation or the new one, whole
+        if point in PUBLISHED:
+            assert bench.rows(name) == after, point
+        elif built_before:
+            assert bench.rows(name) == before, point
+        else:
+            assert bench.project().catalog.head(bench.schema, name) is None, point
+        told = bench.told()
+        assert {n: s for n, (s, _) in told.items()} == (
+            {} if point in PUBLISHED else {name: "success"}
+        ), point
+        history |= _everything_is_whole(bench, name, after, point, history)
+        before = after
+
+
+def _head(bench: Workbench, name: str) -> Head:
+    head = bench.project().catalog.head(bench.schema, name)
+    assert head is not None
+    return head
+
+
+def _everything_is_whole(
+    bench: Workbench,
+    name: str,
+    rows: list[tuple[object, ...]],
+    point: str,
+    history: set[str],
+) -> set[str]:
+    """Rows, files, stage, state; the files that the head leads to."""
+    project = bench.project()
+    assert bench.rows(name) == rows, point
+    assert leftovers(project) == [], point
+    head = _head(bench, name)
+    mine = reachable(head)
+    stray = files_below(project.catalog.default_location(bench.schema, name)) - mine - history
+    assert stray == set(), point
+    missing = {file for file in mine if not Path(file).exists()}
+    assert missing == set(), point
+    observed = project.observe()
+    assert observed.repairs == {}, point
+    assert observed.rows[name].run == observed.recorded[name].run, point
+    assert [node.name for node in bench.plan().work] == [], point
+    assert bench.build().run_id is None, point
+    return mine
+
+
+def test_killed_between_two_models_the_first_is_kept_and_the_second_is_built(
+    shop: Workbench, children: Children
+) -> None:
+    """Names, stg, totals, top and counted at once: whatever was published is not built again."""
+    ended = children.start(
+        shop.root, env={"SQB_FAILPOINT": "publish:5b", "SQB_CONCURRENCY": "1"}
+    ).wait()
+    assert ended["status"] == -signal.SIGKILL
+    project = shop.project()
+    there = {n for n in project.expected if project.catalog.head(shop.schema, n) is not None}
+    assert there
+    told = shop.told()
+    assert set(told) == set(project.expected) - there
+    assert shop.rows("top") == [("Anna", 15), ("Bert", 20)]
+    assert set(shop.project().observe().rows) == set(project.expected)
+    assert leftovers(shop.project()) == []
+    assert shop.build().run_id is None
