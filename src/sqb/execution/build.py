@@ -100,24 +100,20 @@ def _walk(
                     add_tag(sibling, f"sqb-{run.id}")
                     outcome = build_node(run, sibling, node, states)
                 reason = node.reason
-        except SqbError:
-            if stop.is_set():
-                error = SqbError("X005", f"`{name}` was interrupted", exit_code=1)
-            seconds = time.perf_counter() - began
-            return NodeResult(name, "failed", node.reason, seconds, error=error.to_json())
         except Exception as error:  # noqa: BLE001 - a thread must always answer, whatever happened
-            wrapped = SqbError("X004", f"`{name}`: {type(error).__name__}: {error}", exit_code=1)
             seconds = time.perf_counter() - began
-            return NodeResult(name, "failed", node.reason, seconds, error=wrapped.to_json())
+            told = _told(error, name, interrupted=stop.is_set()).to_json()
+            return NodeResult(name, "failed", node.reason, seconds, error=told)
         outcomes[name] = outcome
         run.publish(name, outcome.published)
         seconds = time.perf_counter() - began
         return NodeResult(name, outcome.status, reason, seconds, outcome.rows)  # type: ignore[arg-type]
 
     def cancel() -> None:
-        stop.set()
-        listener(Event("note", message="interrupted: cancelling what runs"))
-        for sibling in list(sessions):
+        if not stop.is_set():
+            stop.set()
+            listener(Event("note", message="interrupted: cancelling what runs"))
+        for sibling in list(sessions)[:1]:
             interrupt(sibling, f"sqb-{run.id}")
 
     return run_all(
@@ -129,6 +125,15 @@ def _walk(
         on_result=lambda result: listener(Event("node_finished", result.name, result)),
         on_stop=cancel,
     )
+
+
+def _told(error: Exception, name: str, *, interrupted: bool) -> SqbError:
+    """What is said about a node that did not reach its goal."""
+    if interrupted:
+        return SqbError("X005", f"`{name}` was interrupted", exit_code=1)
+    if isinstance(error, SqbError):
+        return error
+    return SqbError("X004", f"`{name}`: {type(error).__name__}: {error}", exit_code=1)
 
 
 def _dependencies(run: Run, work: Mapping[str, PlannedNode]) -> dict[str, list[str]]:

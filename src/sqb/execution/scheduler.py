@@ -24,7 +24,8 @@ def run_all(
     """Run ``work`` for each name once all its parents among ``order`` are done.
 
     What is below a failure is blocked; the rest goes on unless ``fail_fast``. Gives the results
-    and whether the user interrupted (``on_stop`` then cancels what is running).
+    and whether the user interrupted (``on_stop`` then cancels what is running,
+    again and again until nothing is).
     """
     names = list(order)
     among = set(names)
@@ -63,11 +64,13 @@ def run_all(
                 continue
             result = done.get(timeout=0.5)
         except queue.Empty:
+            if interrupted:
+                # what began after the last cancellation is cancelled too
+                on_stop()
             continue
         except KeyboardInterrupt:
-            if not interrupted:
-                stopping = interrupted = True
-                on_stop()
+            stopping = interrupted = True
+            on_stop()
             continue
         running.discard(result.name)
         settle(result)
