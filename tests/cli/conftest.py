@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -95,3 +96,11 @@ def process() -> Callable[..., Result]:
         return Result(done.returncode, done.stdout, done.stderr)
 
     return call
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    """Commands switch logging off for their process; the tests share one."""
+    before = logging.root.manager.disable
+    yield
+    logging.disable(before)

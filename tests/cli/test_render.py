@@ -244,6 +244,7 @@ def test_a_stopped_build_tells_no_errors(
     result = BuildResult("r", PLAN, nodes, 2.0, interrupted=True)
     show_end(result, out, seconds=2.0, root=tmp_path)
     text = capsys.readouterr().out.strip()
+    assert "stopped" in ResultLines(PLAN, out).line(nodes[1])
     assert text == "interrupted: 1 built, 1 stopped, 1 not started in 2.00s"
 
 
@@ -269,7 +270,8 @@ def test_build_document_matches_its_schema_and_has_final_reasons() -> None:
 def test_progress_off_a_terminal_is_a_line_per_event(
     out: Output, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    progress = Progress(out)
+    begun: list[bool] = []
+    progress = Progress(out, lambda: begun.append(True))
     progress.plan(PLAN)
     for event in (
         Event("spark_starting"),
@@ -283,6 +285,7 @@ def test_progress_off_a_terminal_is_a_line_per_event(
     first, second, third, fourth = capsys.readouterr().out.splitlines()
     assert (first, fourth) == ("starting Spark…", "a note")
     assert second.startswith("Spark is up (")
+    assert begun == [True]
     assert third.startswith("  1/5  seed   countries")
 
 

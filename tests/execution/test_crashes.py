@@ -52,7 +52,7 @@ def view(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...]]]:
 
 def seed(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...]]]:
     bench.write("seeds/m.csv", f"id,v\n1,{step}\n2,{2 * step}\n")
-    return "m", [("1", str(step)), ("2", str(2 * step))]
+    return "m", [(1, step), (2, 2 * step)]
 
 
 def view_and_table_by_turns(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...]]]:

@@ -72,6 +72,16 @@ class Call:
         }
         return Call(options, self.out, time.perf_counter())
 
+    def before_heavy_work(self) -> None:
+        """Spark or pyiceberg is about to be loaded: the process is no longer small and short."""
+        import gc
+        import logging
+
+        gc.enable()
+        if not self.debug:
+            # pyspark and py4j log errors to the terminal that they raise all the same
+            logging.disable(logging.CRITICAL)
+
     def no_selection(self, command: str) -> None:
         """Refuse selectors where they would mean nothing."""
         if self.select or self.exclude:

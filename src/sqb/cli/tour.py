@@ -67,9 +67,7 @@ class Tour:
 
         self._prompt("sqb build")
         project = Project(self.root, spark=self.session)
-        if self.session is None:
-            self.session = project.session(project.work_dir / "spark.log")
-        return run_build(
+        code = run_build(
             self.call.again(),
             project,
             force=False,
@@ -77,6 +75,8 @@ class Tour:
             fail_fast=False,
             concurrency=None,
         )
+        self.session = project.session()
+        return code
 
     def edit(self, path: str, change: Callable[[str], str]) -> None:
         """Change a file, and show which."""
@@ -110,8 +110,13 @@ class Tour:
         self.out.line(self.out.style(f"$ {command}", dim=True))
 
 
-ORDERS = (("id", "int"), ("customer", "text"), ("drink", "text"), ("quantity", "int"))
-ORDERS += (("ordered_on", "date"),)
+ORDERS = (
+    ("id", "int"),
+    ("customer", "text"),
+    ("drink", "text"),
+    ("quantity", "int"),
+    ("ordered_on", "date"),
+)
 VISITS = (("visitor", "text"), ("seen_on", "date"))
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
+import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FrameType
 
 from sqb.execution.events import NodeResult
 
 Work = Callable[[str], NodeResult]
+
+#: How often, in seconds, a build that was interrupted cancels again what still runs.
+_TURN = 0.5
 
 
 def run_all(
@@ -31,10 +37,11 @@ def run_all(
     among = set(names)
     waits = {name: {p for p in parents[name] if p in among} for name in names}
     results: dict[str, NodeResult] = {}
-    done: queue.Queue[NodeResult] = queue.Queue()
+    # its put may interrupt itself: a signal's handler runs in the middle of anything
+    done: queue.SimpleQueue[NodeResult | None] = queue.SimpleQueue()
     running: set[str] = set()
     pending = list(names)
-    stopping = interrupted = False
+    stopping = False
 
     def start(name: str) -> None:
         running.add(name)
@@ -57,23 +64,41 @@ def run_all(
                 later.append(name)
         pending = later
 
-    while pending or running:
-        try:
+    with _interrupts(lambda: done.put(None)) as asked:
+        while pending or running:
             dispatch()
             if not running:
                 continue
-            result = done.get(timeout=0.5)
-        except queue.Empty:
-            if interrupted:
-                # what began after the last cancellation is cancelled too
+            with contextlib.suppress(queue.Empty):
+                result = done.get(timeout=_TURN)
+                if result is not None:
+                    running.discard(result.name)
+                    settle(result)
+                    stopping = stopping or (result.status == "failed" and fail_fast)
+            if asked.is_set():
+                stopping = True
                 on_stop()
-            continue
-        except KeyboardInterrupt:
-            stopping = interrupted = True
-            on_stop()
-            continue
-        running.discard(result.name)
-        settle(result)
-        if result.status == "failed" and fail_fast:
-            stopping = True
-    return results, interrupted
+    return results, asked.is_set()
+
+
+@contextlib.contextmanager
+def _interrupts(wake: Callable[[], None]) -> Iterator[threading.Event]:
+    """Ctrl-C as an event while the ``with`` block lasts.
+
+    As an exception it could come between taking a result and settling it, and the build would
+    wait for that node for ever. Only the main thread hears signals.
+    """
+    asked = threading.Event()
+
+    def note(_signal: int, _frame: FrameType | None) -> None:
+        asked.set()
+        wake()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)

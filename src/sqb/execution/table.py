@@ -27,6 +27,7 @@ from sqb.lake.publish import (
 )
 from sqb.lake.staging import Staged, stage
 from sqb.lake.types import iceberg_schema, spark_type
+from sqb.planning.situation import bound
 from sqb.state.definition import pack
 from sqb.state.record import Record, decode, encode, untouched
 
@@ -68,6 +69,7 @@ def write_table(
     iceberg_schema(schema)
     staged = stage(run.catalog, expected.namespace, expected.relation, run.id)
     try:
+        refuse_overtaken(run, name, staged.base)
         metrics = _write(run, session, frame, schema, staged, layout)
         reached("publish:3")
         alias = _alias(run, staged)
@@ -77,6 +79,8 @@ def write_table(
         if kept is not None:
             return kept
         return _publish(run, name, states, staged, layout, data, columns, count)
+    except Overtaken as overtaken:
+        return adopt(run, name, states, overtaken)
     finally:
         leftover = run.catalog.head(staged.namespace, staged.name)
         if leftover is not None:
@@ -277,22 +281,37 @@ def _publish(
         made.append(run.make_record(name, states, facts, data=data, schema=columns, rows=count))
         return encode(made[-1])
 
-    try:
-        head = publish_table(
-            run.catalog,
-            namespace=expected.namespace,
-            table=expected.relation,
-            staged=staged,
-            properties=_wanted(run, name, layout),
-            make_stamp=stamp,
-        )
-    except Overtaken as overtaken:
-        return adopt(run, name, states, overtaken)
+    head = publish_table(
+        run.catalog,
+        namespace=expected.namespace,
+        table=expected.relation,
+        staged=staged,
+        properties=_wanted(run, name, layout),
+        make_stamp=stamp,
+    )
     facts = run.facts.get(head.location)
     before = run.situation.recorded.get(name)
     deleted = before.rows if before is not None and before.materialized != "view" else None
     rows = Rows(count, deleted or 0, count)
     return Outcome(Published(head, facts, made[-1]), "success", rows)
+
+
+def refuse_overtaken(run: Run, name: str, base: Head | None) -> None:
+    """Raise ``Overtaken`` if ``base`` is not what the plan saw, compactions and properties aside.
+
+    Between plan and work lies the time that Spark and the upstream models take: a build that
+    published meanwhile would be overwritten with what was planned before it.
+    """
+    expected = run.expected(name)
+    planned = run.heads.get((expected.namespace, expected.relation))
+    if base is None or base == planned:
+        return
+    if planned is None or planned.kind != base.kind:
+        raise Overtaken(base)
+    before, now = run.facts.get(planned.location), run.facts.get(base.location)
+    same = before.uuid == now.uuid and before.data_snapshot_id == now.data_snapshot_id
+    if not same or before.shape != now.shape:
+        raise Overtaken(base)
 
 
 def adopt(run: Run, name: str, states: Mapping[str, InputState], overtaken: Overtaken) -> Outcome:
@@ -309,6 +328,7 @@ def adopt(run: Run, name: str, states: Mapping[str, InputState], overtaken: Over
             and untouched(record, facts)
             and (record.query, record.config) == (expected.query, expected.config)
             and {c.name: c.data for c in record.inputs} == ours
+            and record.constants == bound(expected, run.situation.constants)
         ):
             return Outcome(Published(winner, facts, record), "current", Rows(0, 0, record.rows))
     who = f"build {record.run}" if record is not None else "someone else"

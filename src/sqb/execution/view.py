@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqb.execution.content_hash import quote
 from sqb.execution.run import Published, Run
-from sqb.execution.table import Outcome, adopt
+from sqb.execution.table import Outcome, adopt, refuse_overtaken
 from sqb.identity.data_id import InputState, view_state
 from sqb.lake.metadata import DEFINITION, TableFacts, read_document
 from sqb.lake.publish import Overtaken, publish_view
@@ -54,6 +54,7 @@ def build_view(
         return encode(made[-1])
 
     try:
+        refuse_overtaken(run, name, base)
         head = publish_view(
             run.catalog,
             namespace=expected.namespace,

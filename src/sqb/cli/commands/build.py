@@ -31,14 +31,15 @@ def build(
 ) -> int:
     """Build and tell about it."""
     refuse_later(later, refresh)
-    return run_build(
-        call,
-        call.project(),
-        force=force,
-        full_refresh=full_refresh,
-        fail_fast=fail_fast,
-        concurrency=concurrency,
-    )
+    with call.project() as project:
+        return run_build(
+            call,
+            project,
+            force=force,
+            full_refresh=full_refresh,
+            fail_fast=fail_fast,
+            concurrency=concurrency,
+        )
 
 
 def run_build(
@@ -56,7 +57,7 @@ def run_build(
     from sqb.cli.render.progress import Progress
 
     out = call.out
-    with project, closing(Progress(out)) as progress:
+    with closing(Progress(out, call.before_heavy_work)) as progress:
 
         def on_plan(plan: Plan) -> None:
             progress.plan(plan)

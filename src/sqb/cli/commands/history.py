@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from datetime import datetime
 from typing import Any
 
@@ -20,7 +19,7 @@ def history(call: Call, *, model: str | None, limit: int | None) -> None:
 
     call.no_selection("history")
     project = call.project()
-    gc.enable()
+    call.before_heavy_work()
     written = any(name == FINGERPRINTS for _, name in project.catalog.heads())
     rows = project.history(model) if written else []
     if model is not None and not rows and model not in project.expected:

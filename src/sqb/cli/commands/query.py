@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,7 +27,7 @@ def query(call: Call, *, sql: str, format_: str | None, limit: int | None) -> No
         raise SqbError("C008", f"--json and --format {chosen} exclude each other")
     if not sql.strip().rstrip(";"):
         raise SqbError("C008", "the query is empty", help="sqb query 'SELECT * FROM my_model'")
-    gc.enable()
+    call.before_heavy_work()
     wanted = DEFAULT_LIMIT if limit is None and chosen == "table" else limit
     with call.project() as project:
         # one row more than is shown tells whether there are more

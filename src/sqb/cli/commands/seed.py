@@ -21,15 +21,16 @@ def seed(call: Call, *, force: bool, full_refresh: bool) -> int:
             "the selection holds no seed",
             help="`sqb ls --select 'seed:*'` lists the seeds",
         )
-    return run_build(
-        call,
-        project,
-        force=force,
-        full_refresh=full_refresh,
-        fail_fast=False,
-        concurrency=None,
-        types=frozenset({"seed"}),
-    )
+    with project:
+        return run_build(
+            call,
+            project,
+            force=force,
+            full_refresh=full_refresh,
+            fail_fast=False,
+            concurrency=None,
+            types=frozenset({"seed"}),
+        )
 
 
 _function = click.option(

@@ -25,6 +25,8 @@ _STATUS: dict[str, tuple[str, str]] = {
     "failed": ("failed", "red"),
     "blocked": ("blocked", "red"),
 }
+#: The error of a node that the user's Ctrl-C ended.
+_STOPPED = "X005"
 _LONGEST_NAME = 40
 _ROWS = 14
 _SECONDS = 7
@@ -48,6 +50,8 @@ class ResultLines:
         self.done += 1
         out, node = self._out, self._work[result.name]
         word, colour = _STATUS[result.status]
+        if result.error is not None and result.error.get("code") == _STOPPED:
+            word = "stopped"
         number = f"{self.done:>{self._digits}}/{self.total}"
         start = f"  {number}  {node.materialized:<{self._kinds}}  "
         name = f"{node.name:<{self._names}}"
@@ -98,7 +102,7 @@ def show_end(
 
 def _is_stop(node: NodeResult, result: BuildResult) -> bool:
     """Did the node fail only because the user stopped the build?"""
-    return result.interrupted and node.error is not None and node.error.get("code") == "X005"
+    return result.interrupted and node.error is not None and node.error.get("code") == _STOPPED
 
 
 def last_line(result: BuildResult, out: Output, seconds: float) -> str:

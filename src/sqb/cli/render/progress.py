@@ -5,9 +5,9 @@ On a terminal a small live region below the results; elsewhere a line per finish
 
 from __future__ import annotations
 
-import gc
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sqb.cli.output import Output
@@ -28,8 +28,9 @@ _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 class Progress:
     """Listens to a build. Called from all threads of the scheduler, so all state is locked."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: Output, before_spark: Callable[[], None]) -> None:
         self._out = out
+        self._before_spark = before_spark
         self._lock = threading.Lock()
         self._lines: ResultLines | None = None
         self._running: dict[str, float] = {}
@@ -54,8 +55,7 @@ class Progress:
     def _hear(self, event: Event) -> None:
         now = time.perf_counter()
         if event.kind == "spark_starting":
-            # from here on the process is neither short-lived nor small
-            gc.enable()
+            self._before_spark()
             self._starting = now
             self._open()
         elif event.kind == "spark_started" and self._starting is not None:
