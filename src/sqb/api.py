@@ -20,7 +20,7 @@ import msgspec
 from sqb.compile.compiler import compile_project
 from sqb.compile.nodes import Compiled
 from sqb.errors import SqbError, did_you_mean
-from sqb.execution.events import BuildResult
+from sqb.execution.events import BuildResult, Event
 from sqb.freshness.observe import observe_sources
 from sqb.graph.graph import Graph
 from sqb.graph.selectors import Selectable, select
@@ -38,6 +38,7 @@ from sqb.project.layout import find_project, read_files
 from sqb.state.record import Record, decode, needs_repair, truth
 from sqb.state.rescheme import rescheme
 from sqb.state.store import StateStore
+from sqb.state.tables import FINGERPRINTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -374,15 +375,25 @@ class Project:
             self.catalog,
             self.facts,
         )
+        hear = artifacts.listening(listener)
+
+        def open_session() -> SparkSession:
+            if self._given is not None or self._own is not None:
+                return self.session()
+            hear(Event("spark_starting"))
+            session = self.session(artifacts.folder / "spark.log")
+            hear(Event("spark_started"))
+            return session
+
         result = execute(
             run,
             plan,
             self.store,
-            lambda: self.session(artifacts.folder / "spark.log"),
+            open_session,
             repairs=observed.repairs,
             fail_fast=fail_fast,
             concurrency=concurrency,
-            listener=artifacts.listening(listener),
+            listener=hear,
         )
         self.facts.save(h.location for h in observed.heads.values())
         artifacts.finish(result)
@@ -480,7 +491,10 @@ class Project:
 
     def history(self, name: str | None = None) -> list[dict[str, Any]]:
         """Every recorded build of a node, or of all, oldest first."""
-        rows = self.store.history(self.namespaces())
+        with_state = {
+            namespace for namespace, table in self.catalog.heads() if table == FINGERPRINTS
+        }
+        rows = self.store.history(with_state.intersection(self.namespaces()))
         return [row for row in rows if name is None or row["node_name"] == name]
 
     def close(self) -> None:

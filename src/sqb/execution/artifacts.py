@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -26,8 +27,11 @@ class Artifacts:
 
         def hear(event: Event) -> None:
             line = msgspec.json.encode({"at": time.time(), **msgspec.to_builtins(event)})
-            with self._lock, (self.folder / "events.jsonl").open("ab") as file:
-                file.write(line + b"\n")
+            with self._lock:
+                with (self.folder / "events.jsonl").open("ab") as file:
+                    file.write(line + b"\n")
+                with (self.folder / "sqb.log").open("a", encoding="utf-8") as log:
+                    log.write(f"{datetime.now().astimezone():%H:%M:%S} {_sentence(event)}\n")
             listener(event)
 
         return hear
@@ -43,3 +47,15 @@ class Artifacts:
             }
         )
         (self.folder / "results.json").write_bytes(msgspec.json.format(data, indent=2))
+
+
+def _sentence(event: Event) -> str:
+    """An event as a line of the log."""
+    result = event.result
+    if result is None:
+        return " ".join(filter(None, (event.kind.replace("_", " "), event.node, event.message)))
+    text = f"{result.name} {result.status} ({result.reason}) in {result.seconds:.2f}s"
+    if result.error is None:
+        return text
+    where = f" at {result.error['file']}:{result.error['line']}" if result.error["file"] else ""
+    return f"{text}: error[{result.error['code']}] {result.error['message']}{where}"

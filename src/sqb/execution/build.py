@@ -51,9 +51,7 @@ def execute(
         opening = threading.Thread(target=store.open, name="open the lake", daemon=True)
         opening.start()
         with Lease(run.catalog, stages, run.id):
-            listener(Event("spark_starting"))
-            session = open_session()
-            listener(Event("spark_started"))
+            session = _in_thread(open_session)
             opening.join()
             for stage in stages:
                 sweep(run.catalog, stage, time.time(), facts=run.facts)
@@ -69,6 +67,32 @@ def execute(
         for node in plan.nodes
     )
     return BuildResult(run.id, plan, nodes, time.perf_counter() - started, interrupted)
+
+
+def _in_thread(open_session: Callable[[], SparkSession]) -> SparkSession:
+    """Start Spark beside the main thread, which alone hears Ctrl-C and must not do so half way."""
+    answers: list[SparkSession] = []
+    errors: list[BaseException] = []
+
+    def start() -> None:
+        try:
+            answers.append(open_session())
+        except BaseException as error:  # noqa: BLE001 - raised again below, by the main thread
+            errors.append(error)
+
+    starting = threading.Thread(target=start, name="start Spark", daemon=True)
+    starting.start()
+    interrupted = False
+    while starting.is_alive():
+        try:
+            starting.join(0.2)
+        except KeyboardInterrupt:  # noqa: PERF203 - heard while waiting, told when it is safe
+            interrupted = True
+    if interrupted:
+        raise KeyboardInterrupt
+    if errors:
+        raise errors[0]
+    return answers[0]
 
 
 def _walk(

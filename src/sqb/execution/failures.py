@@ -49,6 +49,7 @@ def _message(error: Exception) -> str:
         text = found.group(2) if found else text.splitlines()[-1]
     text = text.split("\nJVM stacktrace", 1)[0].split("\n\n", 1)[0]
     text = _TAIL.sub("", text.split(";\n", 1)[0])
+    text = _SUGGESTION.sub("", text)
     return " ".join(_PREFIX.sub("", text).split()) or type(error).__name__
 
 

@@ -155,7 +155,10 @@ class Run:
 
     def _input_sql(self, name: str, travels: bool) -> tuple[str, bool]:
         facts = self.relation(name)
-        if name not in self.situation.expected and (facts is None or facts.kind == "view"):
+        expected = self.situation.expected.get(name)
+        if facts is None and (expected is None or expected.materialized != "view"):
+            return self.place(name), False
+        if expected is None and facts is not None and facts.kind == "view":
             return self.place(name), False
         if facts is not None and facts.kind == "table":
             return (self.place(name), False) if travels else pinned(self.place(name), facts)

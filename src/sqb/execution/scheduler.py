@@ -30,8 +30,8 @@ def run_all(
     """Run ``work`` for each name once all its parents among ``order`` are done.
 
     What is below a failure is blocked; the rest goes on unless ``fail_fast``. Gives the results
-    and whether the user interrupted (``on_stop`` then cancels what is running,
-    again and again until nothing is).
+    and whether the user interrupted (``on_stop`` then cancels what is running, again and again
+    until nothing is).
     """
     names = list(order)
     among = set(names)
@@ -45,7 +45,14 @@ def run_all(
 
     def start(name: str) -> None:
         running.add(name)
-        threading.Thread(target=lambda: done.put(work(name)), name=name, daemon=True).start()
+        threading.Thread(target=answer, args=(name,), name=name, daemon=True).start()
+
+    def answer(name: str) -> None:
+        result = NodeResult(name, "failed", "upstream_changed")
+        try:
+            result = work(name)
+        finally:
+            done.put(result)
 
     def settle(result: NodeResult) -> None:
         results[result.name] = result

@@ -160,7 +160,7 @@ def nearest_folder(path_defaults: Mapping[str, object], model_path: str) -> str 
     return None
 
 
-def model_config(  # noqa: PLR0917  the layers in their order
+def model_config(
     values: Mapping[str, object],
     lines: Mapping[str, int],
     file: str,
