@@ -48,6 +48,8 @@ WITH_SPARK = ("build", "query", "seed")
 
 _BLOCK = re.compile(r"^```(?P<info>[^\n`]+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _NOISE = (
+    # a session that was handed in is not started
+    (re.compile(r"^(starting Spark|Spark is up).*\n", re.MULTILINE), ""),
     (re.compile(r"\d{8}T\d{6}-[0-9a-f]{6}"), "RUN"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"), "TIME"),
     (re.compile(r"\b(\d+m )?\d+(\.\d+)?s\b"), "TOOK"),
@@ -264,6 +266,7 @@ def follow(page: Path, reader: Reader, capsys: pytest.CaptureFixture[str]) -> No
 
 def _tidy(text: str) -> str:
     text = re.sub(r"docs_\d+", "dev", text)
+    text = _NOISE[0][0].sub("", text)
     lines = [line.rstrip() for line in text.splitlines()]
     while lines and not lines[-1]:
         lines.pop()

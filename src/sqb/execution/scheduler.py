@@ -13,7 +13,7 @@ from sqb.execution.events import NodeResult
 
 Work = Callable[[str], NodeResult]
 
-#: How often, in seconds, a build that was interrupted cancels again what still runs.
+#: Seconds after which a build that was interrupted cancels again what still runs.
 _TURN = 0.5
 
 
@@ -37,7 +37,7 @@ def run_all(
     among = set(names)
     waits = {name: {p for p in parents[name] if p in among} for name in names}
     results: dict[str, NodeResult] = {}
-    # its put may interrupt itself: a signal's handler runs in the middle of anything
+    # a handler of signals puts too, maybe in the middle of another put: this queue allows that
     done: queue.SimpleQueue[NodeResult | None] = queue.SimpleQueue()
     running: set[str] = set()
     pending = list(names)
@@ -71,41 +71,43 @@ def run_all(
                 later.append(name)
         pending = later
 
-    with _interrupts(lambda: done.put(None)) as asked:
+    asked: list[bool] = []
+    with _interrupts(asked, lambda: done.put(None)):
         while pending or running:
             dispatch()
             if not running:
                 continue
-            with contextlib.suppress(queue.Empty):
+            try:
                 result = done.get(timeout=_TURN)
-                if result is not None:
-                    running.discard(result.name)
-                    settle(result)
-                    stopping = stopping or (result.status == "failed" and fail_fast)
-            if asked.is_set():
+            except queue.Empty:
+                result = None
+            if result is not None:
+                running.discard(result.name)
+                settle(result)
+                stopping = stopping or (result.status == "failed" and fail_fast)
+            if asked:
                 stopping = True
                 on_stop()
-    return results, asked.is_set()
+    return results, bool(asked)
 
 
 @contextlib.contextmanager
-def _interrupts(wake: Callable[[], None]) -> Iterator[threading.Event]:
-    """Ctrl-C as an event while the ``with`` block lasts.
+def _interrupts(asked: list[bool], wake: Callable[[], None]) -> Iterator[None]:
+    """Note Ctrl-C in ``asked`` instead of raising it, while the ``with`` block lasts.
 
     As an exception it could come between taking a result and settling it, and the build would
     wait for that node for ever. Only the main thread hears signals.
     """
-    asked = threading.Event()
 
     def note(_signal: int, _frame: FrameType | None) -> None:
-        asked.set()
+        asked.append(True)
         wake()
 
     if threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield
         return
     before = signal.signal(signal.SIGINT, note)
     try:
-        yield asked
+        yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)

@@ -34,6 +34,8 @@ from sqb.state.record import Record, decode, encode, untouched
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+#: The rows to be written, as a temp view of the session that writes them.
+_ROWS = "__sqb_rows"
 SNAPSHOT_PROPERTY = "spark.sql.iceberg.snapshot-property."
 
 
@@ -128,9 +130,12 @@ def _write(
         )
         aggregates = [F.expr(sql).alias(key) for key, sql in content_hash.sums().items()]
         frame = hashed.observe(observation, *aggregates)
-    frame.createOrReplaceTempView("__sqb_rows")
-    for statement in _statements(run, staged, layout, columns, schema):
-        session.sql(statement)
+    frame.createOrReplaceTempView(_ROWS)
+    try:
+        for statement in _statements(run, staged, layout, columns, schema):
+            session.sql(statement)
+    finally:
+        session.catalog.dropTempView(_ROWS)
     return dict(observation.get) if observation is not None else None
 
 
@@ -138,7 +143,7 @@ def _statements(
     run: Run, staged: Staged, layout: Layout, columns: str, schema: Mapping[str, Any]
 ) -> list[str]:
     target = full_name(run.catalog.name, staged.namespace, staged.name)
-    select = f"SELECT {columns} FROM __sqb_rows"
+    select = f"SELECT {columns} FROM {_ROWS}"
     clauses = ["USING iceberg"]
     if layout.partitioned_by:
         clauses.append(f"PARTITIONED BY ({', '.join(layout.partitioned_by)})")
