@@ -3,6 +3,8 @@
 Both send the same queries in one session with the same settings and four at a time; sqb also
 plans, hashes the rows, publishes by swap and records state. The order of the two alternates from
 round to round, the first round is a warm-up, and the answer is the median of the rounds' ratios.
+Beside the wall time stands the CPU time of Python and the JVM, which other work on the machine
+disturbs less.
 
     python benchmarks/build.py [--tables 50] [--rounds 5] [--json FILE]
 """
@@ -18,7 +20,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqb.api import Project
 
@@ -28,6 +30,13 @@ if TYPE_CHECKING:
 REACH = 1.3
 CONCURRENCY = 4
 _SOURCE = "raw.events"
+
+
+class Cost(NamedTuple):
+    """What one build took: seconds of wall time, and of CPU in this process and in the JVM."""
+
+    wall: float
+    cpu: float
 
 
 def query(number: int, source: str) -> str:
@@ -75,19 +84,33 @@ class Race:
             encoding="utf-8",
         )
 
-    def by_sqb(self, schema: str) -> float:
-        """Seconds of a first build through ``Project.build``."""
+    def _cpu(self) -> float:
+        """CPU seconds so far; nought where the JVM's can't be read."""
+        gateway = self.session.sparkContext._gateway
+        stat = Path(f"/proc/{gateway.proc.pid}/stat") if gateway is not None else Path("/proc/none")
+        if not stat.exists():
+            return 0.0
+        fields = stat.read_text().rpartition(")")[2].split()
+        return time.process_time() + (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _costs(self, work: Callable[[], None]) -> Cost:
+        started, cpu = time.perf_counter(), self._cpu()
+        work()
+        return Cost(time.perf_counter() - started, self._cpu() - cpu)
+
+    def by_sqb(self, schema: str) -> Cost:
+        """A first build through ``Project.build``."""
         self._configure(schema)
-        started = time.perf_counter()
+        return self._costs(self._build)
+
+    def _build(self) -> None:
         result = Project(self.folder, spark=self.session).build()
-        seconds = time.perf_counter() - started
         wrong = [node for node in result.nodes if node.status != "success"]
         if wrong:
             raise SystemExit(f"{wrong[0].name}: {wrong[0].status}: {wrong[0].error}")
-        return seconds
 
-    def by_hand(self, schema: str) -> float:
-        """Seconds of the same queries as CREATE TABLE AS SELECT from four threads."""
+    def by_hand(self, schema: str) -> Cost:
+        """The same queries as CREATE TABLE AS SELECT from four threads."""
 
         def create(number: int) -> None:
             self.session.sql(
@@ -95,22 +118,23 @@ class Race:
                 + query(number, f"lake.{_SOURCE}")
             )
 
-        started = time.perf_counter()
-        self.session.sql(f"CREATE NAMESPACE lake.{schema}")
-        with ThreadPoolExecutor(CONCURRENCY) as pool:
-            list(pool.map(create, range(self.tables)))
-        return time.perf_counter() - started
+        def create_all() -> None:
+            self.session.sql(f"CREATE NAMESPACE lake.{schema}")
+            with ThreadPoolExecutor(CONCURRENCY) as pool:
+                list(pool.map(create, range(self.tables)))
 
-    def round(self, number: int) -> tuple[float, float]:
-        """Seconds of sqb and of the plain script, in an order that alternates."""
-        ways: list[tuple[str, Callable[[str], float]]] = [
+        return self._costs(create_all)
+
+    def round(self, number: int) -> tuple[Cost, Cost]:
+        """What sqb and the plain script took, in an order that alternates."""
+        ways: list[tuple[str, Callable[[str], Cost]]] = [
             ("sqb", self.by_sqb),
             ("hand", self.by_hand),
         ]
         if number % 2:
             ways.reverse()
-        seconds = {name: way(f"{name}{number}") for name, way in ways}
-        return seconds["sqb"], seconds["hand"]
+        costs = {name: way(f"{name}{number}") for name, way in ways}
+        return costs["sqb"], costs["hand"]
 
     def check(self, number: int) -> None:
         """Both must have made the same rows."""
@@ -119,6 +143,13 @@ class Race:
             other = self.session.table(f"lake.hand{number}.t{i:03d}")
             if one.exceptAll(other).count() or other.exceptAll(one).count():
                 raise SystemExit(f"t{i:03d} differs between sqb and the plain script")
+
+
+def _told(ours: Cost, plain: Cost) -> str:
+    text = f"sqb {ours.wall:.2f} s, plain {plain.wall:.2f} s, {ours.wall / plain.wall:.2f}x"
+    if plain.cpu:
+        text += f"; CPU {ours.cpu:.1f} s and {plain.cpu:.1f} s, {ours.cpu / plain.cpu:.2f}x"
+    return text
 
 
 def main() -> None:
@@ -138,23 +169,23 @@ def main() -> None:
             for number in range(1, options.rounds + 1):
                 rounds.append(race.round(number))
                 ours, plain = rounds[-1]
-                print(
-                    f"round {number}: sqb {ours:.2f} s, plain {plain:.2f} s, {ours / plain:.2f}x",
-                    flush=True,
-                )
+                print(f"round {number}: {_told(ours, plain)}", flush=True)
         finally:
             race.owner.close()
-    ratio = statistics.median(ours / plain for ours, plain in rounds)
+    ratio = statistics.median(ours.wall / plain.wall for ours, plain in rounds)
+    cpu = statistics.median(ours.cpu / plain.cpu for ours, plain in rounds if plain.cpu)
     print(
-        f"{options.tables} tables, {CONCURRENCY} at a time, {os.cpu_count()} cores: "
-        f"median ratio {ratio:.2f} (reach: at most {REACH})"
+        f"{options.tables} tables, {CONCURRENCY} at a time, {os.cpu_count()} cores, "
+        f"load {os.getloadavg()[0]:.1f}: median ratio {ratio:.2f} of wall time "
+        f"(reach: at most {REACH}), {cpu:.2f} of CPU time"
     )
     if options.json:
         document = {
             "schema_version": 1,
             "tables": options.tables,
-            "rounds": [{"sqb_s": a, "plain_s": b} for a, b in rounds],
+            "rounds": [{"sqb": a._asdict(), "plain": b._asdict()} for a, b in rounds],
             "median_ratio": ratio,
+            "median_cpu_ratio": cpu,
             "reach": REACH,
         }
         options.json.write_text(json.dumps(document, indent=2) + "\n")

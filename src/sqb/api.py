@@ -294,7 +294,12 @@ class Project:
         if before is None:
             return None
         lines = difflib.unified_diff(
-            before.splitlines(), after.splitlines(), "built", expected.path, lineterm="", n=2
+            before.strip().splitlines(),
+            after.strip().splitlines(),
+            "built",
+            expected.path,
+            lineterm="",
+            n=2,
         )
         return "\n".join(lines)
 

@@ -131,7 +131,7 @@ def serve() -> None:
     """Fork a child for every line of the input; answer its pid, then how it ended."""
     import pyarrow.parquet  # noqa: F401 - imported once, for all children
     import pyiceberg.catalog.sql
-    import pyiceberg.io.pyarrow
+    import pyiceberg.io.pyarrow  # noqa: F401
     import pyspark.sql  # noqa: F401
 
     import sqb.execution.build  # noqa: F401

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from sqb.api import Project
@@ -15,15 +14,9 @@ if TYPE_CHECKING:
 
 def files_below(location: str) -> set[str]:
     """Every file in a relation's folder; checksums that belong to a file are left out."""
-    root = local_path(location)
-    found = {os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names}
-    sums = {
-        f
-        for f in found
-        if f.endswith(".crc")
-        and os.path.join(os.path.dirname(f), os.path.basename(f)[1:-4]) in found
-    }
-    return {normalised(f) for f in found - sums}
+    found = {path for path in local_path(location).rglob("*") if path.is_file()}
+    sums = {p for p in found if p.suffix == ".crc" and p.with_name(p.name[1:-4]) in found}
+    return {normalised(str(path)) for path in found - sums}
 
 
 def reachable(head: Head) -> set[str]:

@@ -11,8 +11,9 @@ from sqb.execution import content_hash
 from sqb.execution.content_hash import HASHES, combine, row_hashes, sums
 
 if TYPE_CHECKING:
-    from conftest import Workbench
     from pyspark.sql import DataFrame, SparkSession
+
+    from conftest import Workbench
 
 #: Each group: the columns' types, and rows that must all be told apart.
 DISTINCT: list[tuple[str, str, list[str]]] = [
@@ -25,21 +26,47 @@ DISTINCT: list[tuple[str, str, list[str]]] = [
     (
         "arrays",
         "array<int>",
-        ["NULL", "array()", "array(1)", "array(1, NULL)", "array(NULL, 1)", "array(NULL)"]
-        + ["array(1, 2)", "array(2, 1)", "array(NULL, NULL)", "array(0)"],
+        [
+            "NULL",
+            "array()",
+            "array(1)",
+            "array(1, NULL)",
+            "array(NULL, 1)",
+            "array(NULL)",
+            "array(1, 2)",
+            "array(2, 1)",
+            "array(NULL, NULL)",
+            "array(0)",
+        ],
     ),
     (
         "neighbouring arrays",
         "array<int>, array<int>",
-        ["array(1), array(2)", "array(1, 2), array()", "array(), array(1, 2)"]
-        + ["NULL, array(1, 2)", "array(1, 2), NULL", "array(1), array(1, 2)"],
+        [
+            "array(1), array(2)",
+            "array(1, 2), array()",
+            "array(), array(1, 2)",
+            "NULL, array(1, 2)",
+            "array(1, 2), NULL",
+            "array(1), array(1, 2)",
+        ],
     ),
     (
         "nested arrays",
         "array<array<int>>",
-        ["array(array(1), array())", "array(array(), array(1))", "array(array(1))"]
-        + ["array(array(1), NULL)", "array(NULL, array(1))", "array()", "NULL", "array(NULL)"]
-        + ["array(array(1, 2))", "array(array(1), array(2))", "array(array(NULL))"],
+        [
+            "array(array(1), array())",
+            "array(array(), array(1))",
+            "array(array(1))",
+            "array(array(1), NULL)",
+            "array(NULL, array(1))",
+            "array()",
+            "NULL",
+            "array(NULL)",
+            "array(array(1, 2))",
+            "array(array(1), array(2))",
+            "array(array(NULL))",
+        ],
     ),
     (
         "structs",
@@ -59,8 +86,17 @@ DISTINCT: list[tuple[str, str, list[str]]] = [
     (
         "doubles",
         "double",
-        ["0.0D", "-0.0D", "double('NaN')", "NULL", "double('Infinity')", "double('-Infinity')"]
-        + ["1.0D", "1.0000000000000002D", "4.9E-324D"],
+        [
+            "0.0D",
+            "-0.0D",
+            "double('NaN')",
+            "NULL",
+            "double('Infinity')",
+            "double('-Infinity')",
+            "1.0D",
+            "1.0000000000000002D",
+            "4.9E-324D",
+        ],
     ),
     ("floats", "float", ["0.0F", "-0.0F", "float('NaN')", "NULL", "1.0F", "float('Infinity')"]),
     ("doubles in arrays", "array<double>", ["array(0.0D)", "array(-0.0D)", "array(NULL)"]),
@@ -141,16 +177,25 @@ EVERYTHING = (
     " binary, date, timestamp, timestamp_ntz, array<int>, struct<a: int, b: array<string>>"
 )
 VECTORS = [
-    "true, 1Y, 2S, 3, 4L, 1.5F, -0.0D, 12.34, 5.0000000001, 'Grüße', X'CAFE', DATE'2026-01-31',"
-    " TIMESTAMP'2026-01-31 06:00:00.123456', TIMESTAMP_NTZ'2026-01-31 06:00:00', array(1, NULL, 3),"
-    " struct(1, array('x', NULL))",
+    (
+        "true, 1Y, 2S, 3, 4L, 1.5F, -0.0D, 12.34, 5.0000000001, 'Grüße', X'CAFE', DATE'2026-01-31',"
+        " TIMESTAMP'2026-01-31 06:00:00.123456', TIMESTAMP_NTZ'2026-01-31 06:00:00', array(1, NULL, 3),"
+        " struct(1, array('x', NULL))"
+    ),
     ", ".join(["NULL"] * 16),
-    "false, 0Y, 0S, 0, 0L, 0.0F, 0.0D, 0.00, 0.0000000000, '', X'', DATE'1970-01-01',"
-    " TIMESTAMP'1970-01-01 00:00:00', TIMESTAMP_NTZ'1970-01-01 00:00:00', array(), struct(NULL, NULL)",
+    (
+        "false, 0Y, 0S, 0, 0L, 0.0F, 0.0D, 0.00, 0.0000000000, '', X'', DATE'1970-01-01',"
+        " TIMESTAMP'1970-01-01 00:00:00', TIMESTAMP_NTZ'1970-01-01 00:00:00', array(),"
+        " struct(NULL, NULL)"
+    ),
 ]
 #: Committed numbers: an accidental change of the algorithm would make every table look changed.
-FIXED: list[tuple[int, int]] = []
-FIXED_TOTAL = (0, 0, 0)
+FIXED = [
+    (6132275220071664371, -2854000002384152822),
+    (3259616774996677909, 859655844162714964),
+    (-3752999605432196277, -4966207260601310404),
+]
+FIXED_TOTAL = (3, 5638892389636146003, 11486192654886803354)
 
 
 def test_the_algorithm_gives_the_committed_numbers(spark: SparkSession) -> None:
@@ -266,9 +311,7 @@ def test_a_build_records_the_hash_of_the_rows_it_wrote(bench: Workbench) -> None
     assert record.rows == 3
     # the text of a row with a collation is compared by its bytes
     bench.model("m", "SELECT 'a' COLLATE UTF8_LCASE AS c")
-    first_time = bench.build()
-    if first_time.failed:
-        return  # a lake that can't hold collated text has nothing to swallow
+    bench.told()
     bench.model("m", "SELECT 'A' COLLATE UTF8_LCASE AS c")
     assert bench.told()["m"] == ("success", "query_changed")
     assert bench.rows("m") == [("A",)]

@@ -17,9 +17,9 @@ from children import Children
 from lakes import files_below, leftovers, reachable
 
 if TYPE_CHECKING:
-    from conftest import Workbench
     from pyspark.sql import SparkSession
 
+    from conftest import Workbench
     from sqb.lake.catalog import Head
 
 

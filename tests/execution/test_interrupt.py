@@ -1,4 +1,4 @@
-"""Ctrl-C: Spark's jobs are cancelled, what was finished is recorded, tables stay whole, exit 130."""
+"""Ctrl-C: Spark's jobs are cancelled, finished nodes recorded, tables whole, exit 130."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from children import Children
 from lakes import leftovers
 
 if TYPE_CHECKING:
-    from conftest import Workbench
     from pyspark.sql import SparkSession
+
+    from conftest import Workbench
 
 SLOW = (
     "SELECT sum(a.id * b.id % 7) AS s\n"
@@ -44,9 +45,7 @@ def until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.1)
 
 
-def test_an_interrupted_build_leaves_everything_whole(
-    bench: Workbench, children: Children
-) -> None:
+def test_an_interrupted_build_leaves_everything_whole(bench: Workbench, children: Children) -> None:
     bench.model("slow", "SELECT 0L AS s")
     bench.told()
     bench.model("slow", SLOW)

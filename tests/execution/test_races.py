@@ -1,4 +1,4 @@
-"""Two builds at once: one publishes, the other adopts or fails by name; readers see whole tables."""
+"""Two builds at once: one publishes, the other adopts or fails; readers see whole tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from lakes import files_below, leftovers, reachable
 
 if TYPE_CHECKING:
     from conftest import Workbench
-
     from sqb.execution.events import BuildResult, Event, NodeResult
 
 WAIT = 60

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqb.errors import SqbError
-from sqb.project.seed_specs import CsvSettings, SeedSpec, load_seed_specs
+from sqb.project.seed_specs import CsvSettings, SeedSpec
 from sqb.project.seeds import (
     Seed,
     infer_type,

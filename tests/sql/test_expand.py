@@ -12,12 +12,13 @@ SCOPE = Scope(
     macros={
         "cents": lambda column: f"({column} / 100)",
         "pick": lambda *names, sep=", ": sep.join(names),
+        "joined": ", ".join,
         "both": lambda: "@cents('a') + @@rate",
         "endless": lambda: "@endless()",
         "number": lambda: 1,
         "broken": lambda: {}["x"],
     },
-    vars={"rate": 2, "name": "x", "on": True, "none": None, "list": [1]},
+    vars={"rate": 2, "name": "x", "on": True, "none": None, "list": [1], "columns": ["a", "b"]},
     environ={"REGION": "eu"},
 )
 
@@ -25,6 +26,8 @@ EXPANSIONS = [
     ("SELECT @cents('amount') AS a", "SELECT (amount / 100) AS a"),
     ("SELECT @pick('a', 'b', sep=' + ')", "SELECT a + b"),
     ("SELECT @cents(@cents('a'))", "SELECT ((a / 100) / 100)"),
+    ("SELECT @joined(@@columns)", "SELECT a, b"),
+    ("SELECT @pick(@@name, @@ENV:REGION)", "SELECT x, eu"),
     ("SELECT @both()", "SELECT (a / 100) + 2"),
     ("SELECT @@rate, @@name, @@on, '@@name' -- @@none", "SELECT 2, x, true, '@@name' -- @@none"),
     ("SELECT '@@ENV:REGION', @@ENV:REGION.x", "SELECT '@@ENV:REGION', eu.x"),

@@ -47,6 +47,9 @@ def execute(
     results: dict[str, NodeResult] = {}
     interrupted = False
     work = {node.name: node for node in plan.work}
+    for name in plan.rerecord:
+        # parents first, and before their readers run: these record the versions they find
+        run.publish(name, amend(run, name, run.input_states(name)).published)
     if work:
         opening = threading.Thread(target=store.open, name="open the lake", daemon=True)
         opening.start()
@@ -185,8 +188,9 @@ def _record(
     """Append what is true now: built, confirmed, amended and repaired nodes, consumed sources."""
     records = dict(repairs)
     for name in plan.rerecord:
-        states = run.input_states(name)
-        records[name] = amend(run, name, states).published.record
+        confirmed = run.published(name)
+        if confirmed is not None:
+            records[name] = confirmed.record
     for name, outcome in outcomes.items():
         records[name] = outcome.published.record
     fingerprints = [

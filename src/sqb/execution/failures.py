@@ -11,6 +11,7 @@ from sqb.sql.splice import Spliced
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _PREFIX = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _TAIL = re.compile(r"\s*SQLSTATE: \w+.*$", re.DOTALL)
+_STACK = re.compile(r"\n\s+at |\nCaused by: ")
 _SUGGESTION = re.compile(r"Did you mean one of the following\? \[(.+?)\]")
 
 
@@ -19,6 +20,8 @@ def explain(
 ) -> SqbError:
     """The error to show for what Spark raised while it worked on ``name``."""
     if isinstance(error, SqbError):
+        if error.file is None and model is not None:
+            error.file, error.line = model.path, model.first_line
         return error
     message = _message(error)
     line = None
@@ -46,7 +49,8 @@ def _message(error: Exception) -> str:
     text = str(getattr(error, "desc", None) or error).strip()
     if text.startswith("An error occurred while calling"):
         found = re.search(r"^: ([\w.$]+(?:Exception|Error)): (.*)$", text, re.MULTILINE)
-        text = found.group(2) if found else text.splitlines()[-1]
+        text = text[found.start(2) :] if found else text.splitlines()[-1]
+        text = _STACK.split(text, maxsplit=1)[0]
     text = text.split("\nJVM stacktrace", 1)[0].split("\n\n", 1)[0]
     text = _TAIL.sub("", text.split(";\n", 1)[0])
     text = _SUGGESTION.sub("", text)

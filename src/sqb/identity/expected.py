@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 from sqb.compile.compiler import namespace_of
-from sqb.compile.nodes import Compiled
+from sqb.compile.nodes import Binding, Compiled
 from sqb.errors import SqbError
 from sqb.graph.graph import CycleError, Graph
 from sqb.hashing import digest
@@ -24,7 +24,7 @@ SESSION_DEFAULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """A buildable node as the project wants it."""
+    """A buildable node as the project wants it; ``lines`` says where each input is named first."""
 
     name: str
     type: str
@@ -40,6 +40,7 @@ class Expected(msgspec.Struct, frozen=True):
     version: str
     constants: tuple[str, ...] = ()
     volatile: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
 
 
 def session_settings(conf: Mapping[str, str]) -> str:
@@ -99,6 +100,7 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
                 version=compose_version(local, upstream),
                 constants=tuple(sorted({c.name for c in model.analysis.constants})),
                 volatile=model.analysis.volatile,
+                lines=_first_lines(compiled.bindings[name]),
             )
         elif name in compiled.seeds:
             seed = compiled.seeds[name]
@@ -118,3 +120,10 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
                 version=compose_version(local, {}),
             )
     return out
+
+
+def _first_lines(bindings: tuple[Binding, ...]) -> tuple[int, ...]:
+    lines: dict[str, int] = {}
+    for binding in bindings:
+        lines.setdefault(binding.name, binding.reference.line)
+    return tuple(lines.values())

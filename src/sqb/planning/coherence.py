@@ -16,13 +16,14 @@ def check(situation: Situation, verdicts: Mapping[str, Verdict]) -> None:
     for name, expected in situation.expected.items():
         if name not in situation.selected:
             continue
-        for parent in expected.inputs:
+        for i, parent in enumerate(expected.inputs):
             if parent not in situation.expected:
                 if parent not in situation.sources:
                     raise SqbError(
                         "S303",
                         f"source table `{parent}` does not exist, and `{name}` reads it",
                         file=expected.path,
+                        line=expected.lines[i] if expected.lines else None,
                         help="load it first, or correct its name in the query or in sources/*.yml",
                     )
             elif (

@@ -145,7 +145,7 @@ def check_session(session: SparkSession, settings: SparkSettings) -> None:
         raise SqbError(
             "J004",
             "the Spark session that was handed in lacks settings: " + ", ".join(missing),
-            help="set them when the session is built; `sqb spark conf` prints them all",
+            help="set them when the session is built; docs/python.md shows how",
         )
 
 

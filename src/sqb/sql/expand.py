@@ -35,67 +35,94 @@ class Expanded(msgspec.Struct, frozen=True):
 
 def expand(sql: str, scope: Scope, *, file: str, first_line: int) -> Expanded:
     """Expand every macro, variable and environment value of ``sql``."""
-    env: dict[str, str] = {}
     if "@" not in sql:
-        return Expanded(splice(sql, []), env)
-    return Expanded(splice(sql, _edits(sql, scope, env, file, first_line, _DEPTH)), env)
+        return Expanded(splice(sql, []), {})
+    expander = _Expander(scope, file)
+    edits = expander.edits(sql, first_line, _DEPTH)
+    return Expanded(splice(sql, edits), expander.env)
 
 
-def _edits(
-    sql: str, scope: Scope, env: dict[str, str], file: str, first_line: int, depth: int
-) -> list[Edit]:
-    tokens = tokenize(sql, file=file, first_line=first_line)
-    edits: list[Edit] = []
-    i = 0
-    while i < len(tokens):
-        tok = tokens[i]
-        if tok.raw == "@" and i + 1 < len(tokens):
-            edit, i = _one(sql, tokens, i, scope, env, file, depth)
-            edits.append(edit)
-        else:
-            i += 1
-    return edits
+class _Expander:
+    """Walks one file's text; remembers the environment variables it met."""
 
+    def __init__(self, scope: Scope, file: str) -> None:
+        self.scope, self.file = scope, file
+        self.env: dict[str, str] = {}
 
-def _one(
-    sql: str, tokens: list[Tok], i: int, scope: Scope, env: dict[str, str], file: str, depth: int
-) -> tuple[Edit, int]:
-    start, line = tokens[i].start, tokens[i].line
-    if tokens[i + 1].raw == "@":
+    def edits(self, sql: str, line: int, depth: int, *, literal: bool = False) -> list[Edit]:
+        """What to replace in ``sql``; ``literal``: by Python literals, as a macro's arguments."""
+        tokens = tokenize(sql, file=self.file, first_line=line)
+        out: list[Edit] = []
+        i = 0
+        while i < len(tokens):
+            if tokens[i].raw != "@" or i + 1 >= len(tokens):
+                i += 1
+                continue
+            if tokens[i + 1].raw == "@":
+                value, end, i_next = self._value(tokens, i)
+                text = repr(value) if literal else self._render(value, tokens[i + 2])
+            else:
+                text, end, i_next = self._macro(sql, tokens, i, depth)
+                text = repr(text) if literal else text
+            out.append(Edit(tokens[i].start, end, text))
+            i = i_next
+        return out
+
+    def _value(self, tokens: list[Tok], i: int) -> tuple[object, int, int]:
+        """``@@name`` or ``@@ENV:NAME``: its value, where it ends, the token after it."""
+        line = tokens[i].line
         if i + 2 >= len(tokens):
-            raise SqbError("P009", "`@@` without a name", file=file, line=line)
+            raise SqbError("P009", "`@@` without a name", file=self.file, line=line)
         name = tokens[i + 2]
         if name.raw == "ENV" and i + 4 < len(tokens) and tokens[i + 3].raw == ":":
             variable = tokens[i + 4]
-            value = _environment(variable.raw, scope, file, line)
-            env[variable.raw] = value
-            return Edit(start, variable.end, value), i + 5
-        return Edit(start, name.end, _variable(name.raw, scope, file, line)), i + 3
-    name = tokens[i + 1]
-    if i + 2 >= len(tokens) or tokens[i + 2].raw != "(":
-        raise SqbError(
-            "P008",
-            f"`@{name.raw}` is neither a macro call nor a variable",
-            file=file,
-            line=line,
-            help=f"call a macro with `@{name.raw}(…)`, use a variable with `@@{name.raw}`",
-        )
-    close = _closing(tokens, i + 2)
-    if close is None:
-        raise SqbError("P008", f"`@{name.raw}(` is not closed", file=file, line=line)
-    arguments = sql[tokens[i + 2].end : tokens[close].start]
-    if "@" in arguments:
-        # an inner macro gives a string, handed to the outer one as a literal
-        inner = _edits(arguments, scope, env, file, line, depth - 1)
-        arguments = splice(
-            arguments, [Edit(e.start, e.end, repr(e.replacement)) for e in inner]
-        ).text
-    text = _call(name.raw, arguments, scope, file, line)
-    if "@" in text:
-        if depth <= 0:
-            raise SqbError("P008", f"macro `{name.raw}` expands without end", file=file, line=line)
-        text = splice(text, _edits(text, scope, env, file, line, depth - 1)).text
-    return Edit(start, tokens[close].end, text), close + 1
+            value = _environment(variable.raw, self.scope, self.file, line)
+            self.env[variable.raw] = value
+            return value, variable.end, i + 5
+        return _variable(name.raw, self.scope, self.file, line), name.end, i + 3
+
+    def _render(self, value: object, name: Tok) -> str:
+        """A variable as SQL text."""
+        if isinstance(value, (list, dict)):
+            raise SqbError(
+                "P009",
+                f"variable `{name.raw}` is a list or table and can't stand in SQL",
+                file=self.file,
+                line=name.line,
+                help=f"hand it to a macro: @macro(@@{name.raw}), or give it a plain value",
+            )
+        if value is None:
+            return ""
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return str(value)
+
+    def _macro(self, sql: str, tokens: list[Tok], i: int, depth: int) -> tuple[str, int, int]:
+        """``@name(…)``: what it gives, where it ends, the token after it."""
+        name, line = tokens[i + 1].raw, tokens[i].line
+        if i + 2 >= len(tokens) or tokens[i + 2].raw != "(":
+            raise SqbError(
+                "P008",
+                f"`@{name}` is neither a macro call nor a variable",
+                file=self.file,
+                line=line,
+                help=f"call a macro with `@{name}(…)`, use a variable with `@@{name}`",
+            )
+        close = _closing(tokens, i + 2)
+        if close is None:
+            raise SqbError("P008", f"`@{name}(` is not closed", file=self.file, line=line)
+        arguments = sql[tokens[i + 2].end : tokens[close].start]
+        if "@" in arguments:
+            inner = self.edits(arguments, line, depth - 1, literal=True)
+            arguments = splice(arguments, inner).text
+        text = _call(name, arguments, self.scope, self.file, line)
+        if "@" in text:
+            if depth <= 0:
+                raise SqbError(
+                    "P008", f"macro `{name}` expands without end", file=self.file, line=line
+                )
+            text = splice(text, self.edits(text, line, depth - 1)).text
+        return text, tokens[close].end, close + 1
 
 
 def _closing(tokens: list[Tok], opening: int) -> int | None:
@@ -153,30 +180,17 @@ def _call(name: str, arguments: str, scope: Scope, file: str, line: int) -> str:
     return result
 
 
-def _variable(name: str, scope: Scope, file: str, line: int) -> str:
-    if name not in scope.vars:
-        raise SqbError(
-            "P009",
-            f"variable `{name}` is not defined",
-            file=file,
-            line=line,
-            help=did_you_mean(name, scope.vars)
-            or "define it under [vars] in sqlbuild_project.toml or with --vars",
-        )
-    value = scope.vars[name]
-    if isinstance(value, (list, dict)):
-        raise SqbError(
-            "P009",
-            f"variable `{name}` is a list or table and can't stand in SQL",
-            file=file,
-            line=line,
-            help="hand it to a macro, or give it a plain value",
-        )
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+def _variable(name: str, scope: Scope, file: str, line: int) -> object:
+    if name in scope.vars:
+        return scope.vars[name]
+    raise SqbError(
+        "P009",
+        f"variable `{name}` is not defined",
+        file=file,
+        line=line,
+        help=did_you_mean(name, scope.vars)
+        or "define it under [vars] in sqlbuild_project.toml or with --vars",
+    )
 
 
 def _environment(name: str, scope: Scope, file: str, line: int) -> str:
