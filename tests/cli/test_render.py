@@ -344,3 +344,17 @@ def test_table_rows_are_aligned(out: Output) -> None:
         "100  NULL",
     ]
     assert list(as_table(["n"], [[]], out)) == ["n", "─"]
+
+
+def test_a_crowd_of_nodes_is_cut_unless_verbose(
+    out: Output, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crowd = Plan("dev", tuple(node(f"m{i:03}", "first_run", action="run") for i in range(100)), ())
+    show_plan(crowd, out, 0.1)
+    text = capsys.readouterr().out
+    assert "m029" in text
+    assert "m030" not in text
+    assert "… and 70 more, -v shows all" in text
+    out.verbose = True
+    show_plan(crowd, out, 0.1)
+    assert "m099" in capsys.readouterr().out

@@ -294,5 +294,4 @@ class SqlCatalog:
             f"the catalog can't be used: {text}",
             file=str(self.path),
             help=help_text,
-            exit_code=1,
         )

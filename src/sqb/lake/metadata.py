@@ -343,7 +343,6 @@ def _read(location: str, warehouse: str | None) -> bytes:
                 file=location,
                 help="paths in Iceberg metadata are absolute: move the project back, or delete "
                 "its lake folder and build again",
-                exit_code=1,
             ) from error
         raise _unreadable(location, error) from error
     except OSError as error:
@@ -357,5 +356,4 @@ def _unreadable(location: str, error: Exception) -> SqbError:
         f"the metadata file {location} {what}",
         file=location,
         help="restore the file, or drop the relation from the catalog and build it again",
-        exit_code=1,
     )

@@ -10,6 +10,8 @@ from sqb.planning.plan import Plan, PlannedNode
 
 #: Lines of a diff that are shown without ``-v``.
 DIFF_LINES = 20
+#: Nodes of a group that are shown without ``-v``.
+GROUP_NODES = 30
 
 _MAYBE = "May run, if upstream rows change"
 _LONGEST_NAME = 40
@@ -22,12 +24,15 @@ def show_plan(plan: Plan, out: Output, seconds: float) -> None:
     kinds = max((len(node.materialized) for node in busy), default=0)
     for heading, nodes in _groups(plan):
         out.line(f"{out.style(heading, bold=True)} ({len(nodes)})")
-        for node in nodes:
+        shown = nodes if out.verbose or len(nodes) <= GROUP_NODES + 1 else nodes[:GROUP_NODES]
+        for node in shown:
             for text in node_lines(node, out, width, kinds):
                 out.line(text)
             if node.diff:
                 for text in diff_lines(node.diff, out):
                     out.line(text)
+        if len(shown) < len(nodes):
+            out.line(f"  … and {len(nodes) - len(shown)} more, -v shows all", dim=True)
         out.line()
     if out.verbose:
         _current(plan, out)
