@@ -13,7 +13,6 @@ from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -21,13 +20,14 @@ from sqb.compile.compiler import compile_project
 from sqb.compile.nodes import Compiled
 from sqb.errors import SqbError, did_you_mean
 from sqb.execution.events import BuildResult, Event
+from sqb.execution.look import Observed, built_definition, look
 from sqb.freshness.observe import observe_sources
 from sqb.graph.graph import Graph
 from sqb.graph.selectors import Selectable, select
-from sqb.identity.expected import SESSION_DEFAULTS, Expected, build_graph, expect
-from sqb.lake.catalog import Head, SqlCatalog
+from sqb.identity.constants import bound_constants, clock
+from sqb.identity.expected import Expected, build_graph, expect, session_time_zone
+from sqb.lake.catalog import SqlCatalog
 from sqb.lake.facts import FactsCache
-from sqb.lake.metadata import TableFacts
 from sqb.lake.staging import stage_schema
 from sqb.planning.cascade import Verdict
 from sqb.planning.plan import Plan
@@ -35,8 +35,7 @@ from sqb.planning.planner import decide
 from sqb.planning.situation import Situation
 from sqb.project.config import Config, load_config
 from sqb.project.layout import find_project, read_files
-from sqb.state.record import Record, decode, needs_repair, truth
-from sqb.state.rescheme import rescheme
+from sqb.state.record import Record
 from sqb.state.store import StateStore
 from sqb.state.tables import FINGERPRINTS
 
@@ -44,19 +43,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sqb.execution.events import Listener
-
-_CLOCK = "SQB_NOW"
-
-
-class Observed(msgspec.Struct, frozen=True):
-    """Everything one look at the lake gave."""
-
-    heads: dict[tuple[str, str], Head]
-    relations: dict[str, TableFacts]
-    rows: dict[str, Record]
-    recorded: dict[str, Record]
-    outdated: frozenset[str]
-    repairs: dict[str, Record]
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -166,72 +152,13 @@ class Project:
         """The schemas that this target writes."""
         return sorted({e.namespace for e in self.expected.values()} | {self.config.target.schema})
 
-    def now(self) -> datetime:
-        """The clock of the command: ``SQB_NOW`` if it is set."""
-        text = self.environ.get(_CLOCK)
-        if not text:
-            return datetime.now(timezone.utc)
-        try:
-            moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        except ValueError as error:
-            raise SqbError(
-                "C008",
-                f"{_CLOCK}={text} is not an ISO instant",
-                help=f"for example {_CLOCK}=2026-01-31T06:00:00Z",
-            ) from error
-        return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-
     def constants(self) -> dict[str, str]:
         """The bound constants of this run, in the session's time zone."""
-        zone = self.config.spark.conf.get(
-            "spark.sql.session.timeZone", SESSION_DEFAULTS["spark.sql.session.timeZone"]
-        )
-        try:
-            local = self.now().astimezone(timezone.utc if zone == "UTC" else ZoneInfo(zone))
-        except (KeyError, ValueError, OSError) as error:
-            raise SqbError(
-                "C004",
-                f"spark.sql.session.timeZone = {zone} is not a known time zone",
-                help="use a region such as Europe/Berlin, or UTC",
-            ) from error
-        return {"current_date": local.date().isoformat()}
+        return bound_constants(clock(self.environ), session_time_zone(self.config.spark.conf))
 
     def observe(self) -> Observed:
         """One look at the lake: heads, facts, records."""
-        heads = self.catalog.heads()
-        relations: dict[str, TableFacts] = {}
-        for name, expected in self.expected.items():
-            head = heads.get((expected.namespace, expected.relation))
-            if head is not None:
-                relations[name] = self.facts.get(head.location)
-        rows = self.store.latest(heads, self.namespaces())
-        recorded: dict[str, Record] = {}
-        repairs: dict[str, Record] = {}
-        for name, facts in relations.items():
-            row = rows.get(name)
-            found = truth(decode(facts.stamp), row, facts)
-            if found is None or found.node != name:
-                continue
-            recorded[name] = found
-            if needs_repair(found, row):
-                repairs[name] = found
-        translated, outdated = rescheme(recorded, lambda name, _: self._definition(heads, name))
-        return Observed(heads, relations, rows, translated, outdated, repairs)
-
-    def _definition(self, heads: Mapping[tuple[str, str], Head], name: str) -> str | None:
-        """The recorded text of a node: from its relation, or from the newest state row."""
-        from sqb.lake.metadata import definition
-        from sqb.state.definition import unpack
-
-        expected = self.expected[name]
-        head = heads.get((expected.namespace, expected.relation))
-        if head is None:
-            return None
-        record = decode(self.facts.get(head.location).stamp)
-        row = self.store.latest(heads, [expected.namespace]).get(name)
-        if row is not None and record is not None and row.query != record.query:
-            return self.store.definition([expected.namespace], name)
-        return unpack(definition(head.location))
+        return look(self.expected, self.namespaces(), self.catalog, self.facts, self.store)
 
     # Decide
 
@@ -287,7 +214,7 @@ class Project:
 
         expected = self.expected[name]
         if reason == "query_changed":
-            before = self._definition(observed.heads, name)
+            before = built_definition(self.expected[name], observed, self.facts, self.store)
             after = self.compiled.models[name].sql
         else:
             before, after = observed.recorded[name].config, expected.config
@@ -406,21 +333,10 @@ class Project:
 
     def session(self, log_file: Path | None = None) -> SparkSession:
         """The Spark session: the one handed in, else this project's own, started on first use."""
-        from sqb.spark.session import SparkSettings, check_session, start_session
+        from sqb.spark.session import check_session, start_session
+        from sqb.spark.settings import settings_of
 
-        catalog, spark = self.config.catalog, self.config.spark
-        settings = SparkSettings(
-            catalog_name=catalog.name,
-            catalog_uri=catalog.uri,
-            warehouse=catalog.warehouse,
-            master=spark.master,
-            remote=spark.remote,
-            packages=spark.packages,
-            jars=spark.jars,
-            conf=spark.conf,
-            catalog_type=catalog.type,
-            properties=catalog.properties,
-        )
+        settings = settings_of(self.config)
         if self._given is not None:
             check_session(self._given, settings)
             return self._given

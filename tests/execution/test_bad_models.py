@@ -36,7 +36,7 @@ BAD: dict[str, tuple[str, str, str]] = {
         "nope",
     ),
     "between_two_views": (
-        "SELECT v.a\nFROM tall AS v\nJOIN tall AS w\n  ON v.a = w.nope -- here\nJOIN tall AS u USING (a)",
+        "SELECT v.a\nFROM tall AS v\nJOIN tall AS w\n  ON v.a = w.nope -- here\nJOIN tall",
         "X001",
         "nope",
     ),

@@ -179,8 +179,8 @@ EVERYTHING = (
 VECTORS = [
     (
         "true, 1Y, 2S, 3, 4L, 1.5F, -0.0D, 12.34, 5.0000000001, 'Grüße', X'CAFE', DATE'2026-01-31',"
-        " TIMESTAMP'2026-01-31 06:00:00.123456', TIMESTAMP_NTZ'2026-01-31 06:00:00', array(1, NULL, 3),"
-        " struct(1, array('x', NULL))"
+        " TIMESTAMP'2026-01-31 06:00:00.123456', TIMESTAMP_NTZ'2026-01-31 06:00:00',"
+        " array(1, NULL, 3), struct(1, array('x', NULL))"
     ),
     ", ".join(["NULL"] * 16),
     (

@@ -1,4 +1,4 @@
-"""A new tokeniser gives other texts for the same SQL: nothing becomes stale, real edits still do."""
+"""A new tokeniser gives other texts for the same SQL: nothing becomes stale, edits do."""
 
 from __future__ import annotations
 

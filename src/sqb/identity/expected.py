@@ -20,7 +20,7 @@ from sqb.project.config import Config
 from sqb.sql.version import scheme
 
 _SESSION_KEYS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
-SESSION_DEFAULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
+_SESSION_DEFAULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
 
 
 class Expected(msgspec.Struct, frozen=True):
@@ -45,9 +45,15 @@ class Expected(msgspec.Struct, frozen=True):
 
 def session_settings(conf: Mapping[str, str]) -> str:
     """The session settings that change results, as canonical text."""
-    chosen = {**SESSION_DEFAULTS, **{k: v for k, v in conf.items() if k in _SESSION_KEYS}}
+    chosen = {**_SESSION_DEFAULTS, **{k: v for k, v in conf.items() if k in _SESSION_KEYS}}
     chosen |= {k: v for k, v in conf.items() if k.startswith("spark.sql.legacy.")}
     return json.dumps(chosen, sort_keys=True)
+
+
+def session_time_zone(conf: Mapping[str, str]) -> str:
+    """The time zone that queries run in."""
+    key = "spark.sql.session.timeZone"
+    return conf.get(key, _SESSION_DEFAULTS[key])
 
 
 def compose_version(local: str, upstream: Mapping[str, str]) -> str:

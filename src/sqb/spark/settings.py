@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from sqb.errors import SqbError
+from sqb.project.config import Config
 
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 CATALOG_CLASS = "org.apache.iceberg.spark.SparkCatalog"
@@ -38,6 +39,23 @@ class SparkSettings(msgspec.Struct, frozen=True):
     def is_local(self) -> bool:
         """Whether driver and executors are one process on this machine."""
         return self.master == "local" or self.master.startswith("local[")
+
+
+def settings_of(config: Config) -> SparkSettings:
+    """The settings that a project's target asks for."""
+    catalog, spark = config.catalog, config.spark
+    return SparkSettings(
+        catalog_name=catalog.name,
+        catalog_uri=catalog.uri,
+        warehouse=catalog.warehouse,
+        master=spark.master,
+        remote=spark.remote,
+        packages=spark.packages,
+        jars=spark.jars,
+        conf=spark.conf,
+        catalog_type=catalog.type,
+        properties=catalog.properties,
+    )
 
 
 def spark_conf(settings: SparkSettings, jar_paths: Sequence[Path]) -> dict[str, str]:

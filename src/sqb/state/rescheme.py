@@ -16,7 +16,7 @@ from sqb.state.record import Record
 
 
 def rescheme(
-    recorded: Mapping[str, Record], definition: Callable[[str, Record], str | None]
+    recorded: Mapping[str, Record], definition: Callable[[str], str | None]
 ) -> tuple[dict[str, Record], frozenset[str]]:
     """Records under the current scheme, and the names of those that were translated.
 
@@ -29,7 +29,7 @@ def rescheme(
     for name, record in recorded.items():
         if record.scheme == current or record.type != "model":
             continue
-        text = definition(name, record)
+        text = definition(name)
         if text is None:
             continue
         from sqb.sql.tokens import canonical

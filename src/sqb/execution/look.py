@@ -1,0 +1,81 @@
+"""One look at the lake: what stands there now, and what is recorded of it.
+
+Everything comes from the catalog's heads and from caches; only what moved since the last look is
+read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from sqb.identity.expected import Expected
+from sqb.lake.catalog import Head, SqlCatalog
+from sqb.lake.facts import FactsCache
+from sqb.lake.metadata import TableFacts, definition
+from sqb.state.definition import unpack
+from sqb.state.record import Record, decode, needs_repair, truth
+from sqb.state.rescheme import rescheme
+from sqb.state.store import StateStore
+
+
+class Observed(msgspec.Struct, frozen=True):
+    """Everything one look gave.
+
+    ``rows`` are the newest state rows, ``recorded`` the truth about each relation that stands,
+    under the scheme in force; ``outdated`` were recorded under an older one. ``repairs`` were
+    published by a build that died before it could write their rows.
+    """
+
+    heads: dict[tuple[str, str], Head]
+    relations: dict[str, TableFacts]
+    rows: dict[str, Record]
+    recorded: dict[str, Record]
+    outdated: frozenset[str]
+    repairs: dict[str, Record]
+
+
+def look(
+    expected: Mapping[str, Expected],
+    namespaces: Sequence[str],
+    catalog: SqlCatalog,
+    facts: FactsCache,
+    store: StateStore,
+) -> Observed:
+    """What the lake holds of these nodes."""
+    heads = catalog.heads()
+    relations: dict[str, TableFacts] = {}
+    for name, node in expected.items():
+        head = heads.get((node.namespace, node.relation))
+        if head is not None:
+            relations[name] = facts.get(head.location)
+    rows = store.latest(heads, namespaces)
+    recorded: dict[str, Record] = {}
+    repairs: dict[str, Record] = {}
+    for name, relation in relations.items():
+        row = rows.get(name)
+        found = truth(decode(relation.stamp), row, relation)
+        if found is None or found.node != name:
+            continue
+        recorded[name] = found
+        if needs_repair(found, row):
+            repairs[name] = found
+    observed = Observed(heads, relations, rows, recorded, frozenset(), repairs)
+    translated, outdated = rescheme(
+        recorded, lambda name: built_definition(expected[name], observed, facts, store)
+    )
+    return msgspec.structs.replace(observed, recorded=translated, outdated=outdated)
+
+
+def built_definition(
+    node: Expected, observed: Observed, facts: FactsCache, store: StateStore
+) -> str | None:
+    """The recorded text of a node: from its relation, or from the row that amended it since."""
+    head = observed.heads.get((node.namespace, node.relation))
+    if head is None:
+        return None
+    stamp, row = decode(facts.get(head.location).stamp), observed.rows.get(node.name)
+    if row is not None and stamp is not None and row.query != stamp.query:
+        return store.definition([node.namespace], node.name)
+    return unpack(definition(head.location))
