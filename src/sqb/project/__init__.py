@@ -1,1 +1,1 @@
-
+"""What the user wrote, as typed values with file and line."""

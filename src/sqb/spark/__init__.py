@@ -1,1 +1,1 @@
-
+"""Java, jars and Spark sessions."""
