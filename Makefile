@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 # Bytecode makes each start of the command faster, so it is written whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test check format bench bench-plan lock clean
+.PHONY: install demo test check format bench bench-plan bench-build lock clean
 
 install: $(STAMP)
 
@@ -39,8 +39,13 @@ format: install
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench bench-plan: install
+bench: bench-plan bench-build
+
+bench-plan: install
 	$(BIN)/python benchmarks/plan.py
+
+bench-build: install
+	$(BIN)/python benchmarks/build.py
 
 # One lock for all supported Pythons, with markers where they differ.
 lock:

@@ -25,7 +25,7 @@ from sqb.lake.publish import (
     publish_properties,
     publish_table,
 )
-from sqb.lake.staging import Staged, stage
+from sqb.lake.staging import STAGE_SUFFIX, Staged, split_alias, stage
 from sqb.lake.types import iceberg_schema, spark_type
 from sqb.planning.situation import bound
 from sqb.state.definition import pack
@@ -34,9 +34,8 @@ from sqb.state.record import Record, decode, encode, untouched
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: The rows to be written, as a temp view of the session that writes them.
-_ROWS = "__sqb_rows"
-SNAPSHOT_PROPERTY = "spark.sql.iceberg.snapshot-property."
+#: Prefix of write options that end up in the snapshot's summary.
+SNAPSHOT_PROPERTY = "snapshot-property."
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -118,53 +117,61 @@ def _write(
     from pyspark.sql import Observation
     from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows
 
-    session.conf.set(f"{SNAPSHOT_PROPERTY}sqb.run-id", run.id)
     hashes = content_hash.row_hashes(schema)
     observation = None
-    columns = ", ".join(quote(field["name"]) for field in schema["fields"])
     if hashes is not None:
         observation = Observation()
-        hashed = frame.selectExpr(
-            "*",
-            *(f"{sql} AS {alias}" for sql, alias in zip(hashes, content_hash.HASHES, strict=True)),
-        )
+        named = zip(hashes, content_hash.HASHES, strict=True)
+        hashed = frame.selectExpr("*", *(f"{sql} AS {alias}" for sql, alias in named))
         aggregates = [F.expr(sql).alias(key) for key, sql in content_hash.sums().items()]
-        frame = hashed.observe(observation, *aggregates)
-    frame.createOrReplaceTempView(_ROWS)
-    try:
-        for statement in _statements(run, staged, layout, columns, schema):
+        frame = hashed.observe(observation, *aggregates).drop(*content_hash.HASHES)
+    target = full_name(run.catalog.name, staged.namespace, staged.name)
+    writer = frame.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", run.id)
+    properties = {**FRESH_TABLE_PROPERTIES, **layout.properties}
+    location = _first_location(run, staged)
+    if layout.partitioned_by or layout.sorted_by:
+        for statement in _ddl(target, schema, layout, properties, location):
             session.sql(statement)
-    finally:
-        session.catalog.dropTempView(_ROWS)
+        writer.append()
+    else:
+        writer = writer.using("iceberg")
+        if location is not None:
+            properties["location"] = location
+        for key, value in properties.items():
+            writer = writer.tableProperty(key, value)
+        writer.create() if staged.alias is None else writer.createOrReplace()
     return dict(observation.get) if observation is not None else None
 
 
-def _statements(
-    run: Run, staged: Staged, layout: Layout, columns: str, schema: Mapping[str, Any]
+def _first_location(run: Run, staged: Staged) -> str | None:
+    """Where a table that does not exist yet shall live: at its own place, not at its alias's."""
+    if staged.alias is not None:
+        return None
+    table, _ = split_alias(staged.name)
+    return run.catalog.default_location(staged.namespace.removesuffix(STAGE_SUFFIX), table)
+
+
+def _ddl(
+    target: str,
+    schema: Mapping[str, Any],
+    layout: Layout,
+    properties: Mapping[str, str],
+    location: str | None,
 ) -> list[str]:
-    target = full_name(run.catalog.name, staged.namespace, staged.name)
-    select = f"SELECT {columns} FROM {_ROWS}"
-    clauses = ["USING iceberg"]
-    if layout.partitioned_by:
-        clauses.append(f"PARTITIONED BY ({', '.join(layout.partitioned_by)})")
-    if staged.alias is None:
-        alias_of = staged.name.rpartition("__")[0]
-        namespace = staged.namespace.removesuffix("__sqb_stage")
-        location = run.catalog.default_location(namespace, alias_of)
-        clauses.append(f"LOCATION {_literal(location)}")
-    properties = {**FRESH_TABLE_PROPERTIES, **layout.properties}
-    pairs = ", ".join(f"{_literal(k)} = {_literal(v)}" for k, v in properties.items())
-    clauses.append(f"TBLPROPERTIES ({pairs})")
-    create = "CREATE TABLE" if staged.alias is None else "CREATE OR REPLACE TABLE"
-    if not layout.sorted_by:
-        return [f"{create} {target} {' '.join(clauses)} AS {select}"]
+    """An empty table with partitions and order, for rows to be written into as it wants them."""
     fields = iceberg_schema(dict(schema))["fields"]
     typed = ", ".join(f"{quote(f['name'])} {spark_type(_type_text(f['type']))}" for f in fields)
-    return [
-        f"{create} {target} ({typed}) {' '.join(clauses)}",
-        f"ALTER TABLE {target} WRITE ORDERED BY {', '.join(layout.sorted_by)}",
-        f"INSERT INTO {target} {select}",
-    ]
+    clauses = [f"({typed})", "USING iceberg"]
+    if layout.partitioned_by:
+        clauses.append(f"PARTITIONED BY ({', '.join(layout.partitioned_by)})")
+    if location is not None:
+        clauses.append(f"LOCATION {_literal(location)}")
+    pairs = ", ".join(f"{_literal(k)} = {_literal(v)}" for k, v in properties.items())
+    clauses.append(f"TBLPROPERTIES ({pairs})")
+    statements = [f"CREATE OR REPLACE TABLE {target} {' '.join(clauses)}"]
+    if layout.sorted_by:
+        statements.append(f"ALTER TABLE {target} WRITE ORDERED BY {', '.join(layout.sorted_by)}")
+    return statements
 
 
 def _type_text(kind: object) -> str:

@@ -18,13 +18,11 @@ from sqb.lake.failpoints import reached
 from sqb.lake.io import is_within, local_path, normalised, remove
 from sqb.lake.metadata import read_document
 from sqb.lake.publish import published_files
-from sqb.lake.staging import LEASE, lapsed, live_runs, split_alias
+from sqb.lake.staging import LEASE, STAGE_SUFFIX, lapsed, live_runs, split_alias
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import ManifestFile
-
-_STAGE_SUFFIX = "__sqb_stage"
 
 
 def discard(
@@ -94,7 +92,7 @@ def _discard_table(catalog: SqlCatalog, alias: Head, keep: list[Head], facts: Fa
         return 0
     doomed = _metadata_files(alias.location, document)
     table, run_id = split_alias(alias.name)
-    schema = alias.namespace.removesuffix(_STAGE_SUFFIX)
+    schema = alias.namespace.removesuffix(STAGE_SUFFIX)
     doomed |= {normalised(f) for f in published_files(alias, run_id, schema, table)}
     doomed |= _data_of(document, kept)
     for location, other in kept:

@@ -22,6 +22,7 @@ from sqb.lake.catalog import Head, Point, SqlCatalog
 from sqb.lake.failpoints import reached
 from sqb.lake.metadata import read_facts
 
+STAGE_SUFFIX = "__sqb_stage"
 LEASE = "sqb.lease."
 LEASE_TTL_S = 60.0
 
@@ -55,7 +56,7 @@ class LeaseRecord(msgspec.Struct, frozen=True):
 
 def stage_schema(schema: str) -> str:
     """The namespace that holds the aliases of a schema's tables."""
-    return f"{schema}__sqb_stage"
+    return f"{schema}{STAGE_SUFFIX}"
 
 
 def alias_name(table: str, run_id: str) -> str:

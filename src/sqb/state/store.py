@@ -133,13 +133,18 @@ class StateStore:
     def _append(
         self, namespace: str, name: str, rows: list[dict[str, Any]]
     ) -> tuple[str | None, str]:
-        """Append rows; the metadata location before (None: the table is new) and after."""
+        """Append rows; the metadata location before (None: the table is new) and after.
+
+        The location before is empty if someone else's rows came in between: what is known of the
+        table is then not all that it holds.
+        """
         import pyarrow as pa
         from pyiceberg.exceptions import (
             CommitFailedException,
             NamespaceAlreadyExistsError,
             TableAlreadyExistsError,
         )
+        from sqlalchemy.exc import IntegrityError
 
         catalog = self.open()
         schema = arrow_schema(name)
@@ -149,16 +154,21 @@ class StateStore:
             before = table.metadata_location if table is not None else None
             try:
                 if table is None:
-                    with contextlib.suppress(NamespaceAlreadyExistsError):
+                    # of two that create it at once, pyiceberg gives one the database's own error
+                    with contextlib.suppress(NamespaceAlreadyExistsError, IntegrityError):
                         catalog.create_namespace_if_not_exists(namespace)
                     table = catalog.create_table((namespace, name), schema=schema)
+                base = table.metadata_location
                 table.append(data)
             except (CommitFailedException, TableAlreadyExistsError):
                 # another build appended at the same moment
                 if attempt == _ATTEMPTS - 1:
                     raise
                 continue
-            return before, table.metadata_location
+            # pyiceberg retries by itself, on top of what others appended meanwhile
+            log = table.metadata.metadata_log
+            alone = bool(log) and log[-1].metadata_file == base
+            return before if alone else "", table.metadata_location
         raise AssertionError("unreachable")
 
     def _save(self, live: set[str] | None) -> None:
