@@ -16,8 +16,6 @@ _SALT = "x'9e3779b97f4a7c15'"
 _BITS = 24
 _MASK = (1 << _BITS) - 1
 
-HASHES = ("__sqb_h1", "__sqb_h2")
-
 _PLAIN = frozenset(
     {"boolean", "byte", "short", "integer", "long", "binary", "string"}
     | {"date", "timestamp", "timestamp_ntz"}
@@ -39,10 +37,13 @@ def row_hashes(schema: Mapping[str, Any]) -> tuple[str, str] | None:
     return f"xxhash64({joined})", f"xxhash64({_SALT}, {joined})"
 
 
-def sums() -> dict[str, str]:
-    """The aggregates over the two hash columns: name -> SQL."""
+def sums(hashes: tuple[str, str]) -> dict[str, str]:
+    """The aggregates over two hashes: name -> SQL.
+
+    Each hash is named three times; Spark computes it once per row.
+    """
     out = {"n": "count(1)"}
-    for which, column in enumerate(HASHES):
+    for which, column in enumerate(hashes):
         out[f"h{which}_0"] = f"sum({column} & {_MASK})"
         out[f"h{which}_1"] = f"sum(shiftright({column}, {_BITS}) & {_MASK})"
         out[f"h{which}_2"] = f"sum(shiftrightunsigned({column}, {2 * _BITS}))"

@@ -121,10 +121,8 @@ def _write(
     observation = None
     if hashes is not None:
         observation = Observation()
-        named = zip(hashes, content_hash.HASHES, strict=True)
-        hashed = frame.selectExpr("*", *(f"{sql} AS {alias}" for sql, alias in named))
-        aggregates = [F.expr(sql).alias(key) for key, sql in content_hash.sums().items()]
-        frame = hashed.observe(observation, *aggregates).drop(*content_hash.HASHES)
+        aggregates = content_hash.sums(hashes).items()
+        frame = frame.observe(observation, *(F.expr(sql).alias(key) for key, sql in aggregates))
     target = full_name(run.catalog.name, staged.namespace, staged.name)
     writer = frame.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", run.id)
     properties = {**FRESH_TABLE_PROPERTIES, **layout.properties}
@@ -212,12 +210,8 @@ def _measure(
     if hashes is None:
         raise AssertionError("only hashable tables are measured")
     table = session.table(full_name(run.catalog.name, staged.namespace, staged.name))
-    hashed = table.selectExpr(
-        *(f"{sql} AS {alias}" for sql, alias in zip(hashes, content_hash.HASHES, strict=True))
-    )
-    row = hashed.selectExpr(
-        *(f"{sql} AS {key}" for key, sql in content_hash.sums().items())
-    ).first()
+    aggregates = content_hash.sums(hashes).items()
+    row = table.selectExpr(*(f"{sql} AS {key}" for key, sql in aggregates)).first()
     return dict(row.asDict()) if row is not None else {}
 
 
