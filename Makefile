@@ -15,12 +15,13 @@ install: $(STAMP)
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' \
 	  || { echo "sqb needs Python 3.10 to 3.13; try: make PYTHON=python3.12 install" >&2; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	$(BIN)/python -m sqb.spark.java
-	$(BIN)/python -m sqb.spark.jars
-	-$(BIN)/python -m compileall -q $(VENV)/lib src
+	@echo "setting up $(VENV): Python packages, Java, jars (once; a minute or two)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m sqb.spark.java
+	@$(BIN)/python -m sqb.spark.jars
+	-@$(BIN)/python -m compileall -q $(VENV)/lib src
 	@touch $@
 
 demo: install

@@ -371,6 +371,7 @@ class Project:
 
     def explain(self, name: str) -> Explanation:
         """Why a node would run or not, and the SQL a run would send."""
+        from sqb.execution.reading import statement, view_statement
         from sqb.execution.run import Run
 
         if name not in self.expected:
@@ -400,7 +401,7 @@ class Project:
         sql = ""
         if model is not None:
             view = self.expected[name].materialized == "view"
-            sql = (run.view_statement(name) if view else run.statement(name)).text
+            sql = (view_statement if view else statement)(run, name).text
         return Explanation(
             self._with_diffs(only, observed),
             self.expected[name],

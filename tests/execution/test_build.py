@@ -276,3 +276,26 @@ def test_state_tables_hold_what_the_contract_says(shop: Workbench) -> None:
         (f"{shop.raw}.events", "adapter", "events"),
         (f"{shop.raw}.orders", "adapter", "orders"),
     ]
+
+
+def test_views_that_are_met_on_many_paths_do_not_blow_up_the_query(bench: Workbench) -> None:
+    bench.sql("CREATE TABLE lake.{raw}.t (id INT) USING iceberg")
+    bench.sql("INSERT INTO lake.{raw}.t VALUES (1), (2)")
+    bench.model("v0", "MODEL (materialized view);\nSELECT id FROM {raw}.t")
+    for level in range(1, 4):
+        below = f"v{level - 1}"
+        bench.model(
+            f"v{level}",
+            "MODEL (materialized view);\n"
+            f"SELECT a.id FROM {below} AS a JOIN {below} ON {below}.id = a.id",
+        )
+    bench.model("top", "WITH v0 AS (SELECT 7 AS id) SELECT v3.id, v0.id AS seven FROM v3, v0")
+    bench.told()
+    assert bench.rows("top") == [(1, 7), (2, 7)]
+    assert bench.project().explain("top").sql.count("VERSION AS OF") == 1
+    bench.sql("INSERT INTO lake.{raw}.t VALUES (3)")
+    assert bench.told() == {"top": ("success", "upstream_changed")}
+    bench.model("top", "SELECT v3.id,\n  v3.nope\nFROM v3")
+    error = next(n.error for n in bench.build().nodes if n.name == "top")
+    assert error is not None
+    assert (error["file"], error["line"]) == ("models/top.sql", 2)

@@ -127,7 +127,7 @@ def run(call: Call) -> int:
         shutil.copytree(template, root)
     tour = Tour(call, root)
     out = call.out
-    out.line(f"A small project in {root}: six models, a seed, two source tables.")
+    out.line(f"A small project: six models, a seed, two source tables, in\n{root}")
     tour.load("orders", ORDERS, _ORDERS)
     tour.load("visits", VISITS, _VISITS)
     try:

@@ -53,7 +53,7 @@ def _message(error: Exception) -> str:
         text = _STACK.split(text, maxsplit=1)[0]
     text = text.split("\nJVM stacktrace", 1)[0].split("\n\n", 1)[0]
     text = _TAIL.sub("", text.split(";\n", 1)[0])
-    text = _SUGGESTION.sub("", text)
+    text = _SUGGESTION.sub("", text).rstrip(" .") + "." if _SUGGESTION.search(text) else text
     return " ".join(_PREFIX.sub("", text).split()) or type(error).__name__
 
 

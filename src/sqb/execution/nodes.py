@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sqb.execution.failures import explain
+from sqb.execution.reading import statement, view_statement
 from sqb.execution.run import Published, Run
 from sqb.execution.seed import build_seed
 from sqb.execution.table import Layout, Outcome, write_table
@@ -66,9 +67,9 @@ def build_node(
         if model is None:
             return build_seed(run, session, name, _seed(run, name), states)
         if node.materialized == "view":
-            sent = run.view_statement(name)
+            sent = view_statement(run, name)
             return build_view(run, session, name, states)
-        sent = run.statement(name)
+        sent = statement(run, name)
         settings = model.settings
         layout = Layout(settings.partitioned_by, settings.sorted_by, settings.table_properties)
         return write_table(run, session, name, session.sql(sent.text), states, layout)

@@ -11,22 +11,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sqb.compile.compiler import names_of
-from sqb.compile.nodes import Binding, Compiled
-from sqb.compile.resolve import rebind
-from sqb.execution.statement import full_name, pinned, render
+from sqb.compile.nodes import Compiled
+from sqb.execution.statement import full_name
 from sqb.identity.data_id import InputState, source_data, view_state
 from sqb.identity.expected import Expected, compose_version
 from sqb.lake.catalog import Head, SqlCatalog
 from sqb.lake.facts import FactsCache
-from sqb.lake.metadata import TableFacts, definition
+from sqb.lake.metadata import TableFacts
 from sqb.planning.cascade import Verdict
 from sqb.planning.situation import Situation, definition_local
 from sqb.project.config import Config
-from sqb.sql.analysis import Analysis
-from sqb.sql.splice import Spliced
 from sqb.sql.version import scheme
-from sqb.state.definition import unpack
 from sqb.state.record import Consumed, Record
 
 if TYPE_CHECKING:
@@ -124,24 +119,6 @@ class Run:
         """Every input of a node as it is now."""
         return {parent: self.state(parent) for parent in self.expected(name).inputs}
 
-    # What a node reads
-
-    def statement(self, name: str) -> Spliced:
-        """The query of a model with every input pinned and upstream views spliced in."""
-        model = self.compiled.models[name]
-        return self._render(model.sql, model.analysis, self.compiled.bindings[name])
-
-    def view_statement(self, name: str) -> Spliced:
-        """The query of a view model as the catalog keeps it: full names, nothing pinned."""
-        model = self.compiled.models[name]
-        return render(
-            model.sql,
-            model.analysis,
-            self.compiled.bindings[name],
-            lambda parent, _: (self.place(parent), False),
-            {},
-        )
-
     def place(self, name: str) -> str:
         """The full name of a node's or source's relation."""
         if name in self.situation.expected:
@@ -149,33 +126,6 @@ class Run:
             return full_name(self.catalog.name, expected.namespace, expected.relation)
         source = self.compiled.sources[name]
         return full_name(self.catalog.name, source.namespace, source.table)
-
-    def _render(self, sql: str, analysis: Analysis, bindings: tuple[Binding, ...]) -> Spliced:
-        return render(sql, analysis, bindings, self._input_sql, self.situation.constants)
-
-    def _input_sql(self, name: str, travels: bool) -> tuple[str, bool]:
-        facts = self.relation(name)
-        expected = self.situation.expected.get(name)
-        if facts is None and (expected is None or expected.materialized != "view"):
-            return self.place(name), False
-        if expected is None and facts is not None and facts.kind == "view":
-            return self.place(name), False
-        if facts is not None and facts.kind == "table":
-            return (self.place(name), False) if travels else pinned(self.place(name), facts)
-        return f"(\n{self._view_sql(name)}\n)", True
-
-    def _view_sql(self, name: str) -> str:
-        """The query behind a view: the project's own, or the older one that the catalog holds."""
-        expected, record = self.expected(name), self.record(name)
-        if record is None or record.query == expected.query:
-            return self.statement(name).text
-        head = self.heads[(expected.namespace, expected.relation)]
-        text = unpack(definition(head.location))
-        if text is None:
-            return f"SELECT * FROM {self.place(name)}"
-        names = names_of(self.config, self.compiled)
-        analysis, bindings, _ = rebind(text, names, self.compiled.sources, expected.path)
-        return self._render(text, analysis, bindings).text
 
     # What is recorded
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sqb.execution.content_hash import quote
+from sqb.execution.reading import view_statement
 from sqb.execution.run import Published, Run
 from sqb.execution.table import Outcome, adopt, refuse_overtaken
 from sqb.identity.data_id import InputState, view_state
@@ -26,7 +27,7 @@ def build_view(
     """Make the view, or replace it; a table of that name gives way in the same commit."""
     expected = run.expected(name)
     base = run.catalog.head(expected.namespace, expected.relation)
-    text = run.view_statement(name).text
+    text = view_statement(run, name).text
     fields = session.sql(text).schema.jsonValue()
     previous = None
     if base is not None and base.kind == "view":

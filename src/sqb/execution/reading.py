@@ -1,0 +1,131 @@
+"""What a node's query reads in this run: pinned tables, and upstream views spliced in.
+
+A view that is met once becomes a sub-select where it stands; one that is met more often is put in
+front as a CTE, so that the text grows with the number of views and not with the number of paths.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from sqb.compile.compiler import names_of
+from sqb.compile.nodes import Binding
+from sqb.compile.resolve import rebind
+from sqb.execution.content_hash import quote
+from sqb.execution.run import Run
+from sqb.execution.statement import pinned, render
+from sqb.lake.metadata import definition
+from sqb.sql.analysis import Analysis
+from sqb.sql.splice import Spliced
+from sqb.state.definition import unpack
+
+
+class _Query(msgspec.Struct, frozen=True):
+    """A text and what its names mean."""
+
+    sql: str
+    analysis: Analysis
+    bindings: tuple[Binding, ...]
+
+
+def statement(run: Run, name: str) -> Spliced:
+    """The query of a model as it is sent to Spark to build a table."""
+    query = _own(run, name)
+    order, uses = _views(run, query)
+    shared = {view for view in order if uses[view] > 1}
+    body = _render(run, query, shared)
+    if not shared:
+        return body
+    ctes = ",\n".join(
+        f"{_cte(view)} AS (\n{_view_text(run, view, shared)}\n)" for view in order if view in shared
+    )
+    before = f"WITH {ctes}\nSELECT * FROM (\n"
+    pieces = [(0, 0, False), *((len(before) + at, origin, v) for at, origin, v in body.pieces)]
+    pieces.append((len(before) + len(body.text), len(query.sql), False))
+    return Spliced(f"{before}{body.text}\n)", tuple(pieces))
+
+
+def view_statement(run: Run, name: str) -> Spliced:
+    """The query of a view as the catalog keeps it: full names, nothing pinned."""
+    query = _own(run, name)
+    return render(
+        query.sql,
+        query.analysis,
+        query.bindings,
+        lambda parent, _: (run.place(parent), False),
+        {},
+    )
+
+
+def _own(run: Run, name: str) -> _Query:
+    model = run.compiled.models[name]
+    return _Query(model.sql, model.analysis, run.compiled.bindings[name])
+
+
+def _views(run: Run, query: _Query) -> tuple[list[str], Counter[str]]:
+    """The views below a query, those that others read first, and how often each is named."""
+    order: list[str] = []
+    uses: Counter[str] = Counter()
+
+    def visit(query: _Query) -> None:
+        for binding in query.bindings:
+            if not _is_view(run, binding.name):
+                continue
+            uses[binding.name] += 1
+            if uses[binding.name] == 1:
+                behind = _behind(run, binding.name)
+                if behind is not None:
+                    visit(behind)
+                order.append(binding.name)
+
+    visit(query)
+    return order, uses
+
+
+def _is_view(run: Run, name: str) -> bool:
+    """Is the input a view of this project? Someone else's is read by its name."""
+    expected, facts = run.situation.expected.get(name), run.relation(name)
+    if expected is None:
+        return False
+    return facts.kind == "view" if facts is not None else expected.materialized == "view"
+
+
+def _behind(run: Run, name: str) -> _Query | None:
+    """The query behind a view: the project's own, or the older one that the catalog holds."""
+    expected, record = run.expected(name), run.record(name)
+    if record is None or record.query == expected.query:
+        return _own(run, name)
+    head = run.heads[(expected.namespace, expected.relation)]
+    text = unpack(definition(head.location))
+    if text is None:
+        return None
+    names = names_of(run.config, run.compiled)
+    analysis, bindings, _ = rebind(text, names, run.compiled.sources, expected.path)
+    return _Query(text, analysis, bindings)
+
+
+def _render(run: Run, query: _Query, shared: set[str]) -> Spliced:
+    def input_sql(name: str, travels: bool) -> tuple[str, bool]:
+        if name in shared:
+            return _cte(name), True
+        if _is_view(run, name):
+            return f"(\n{_view_text(run, name, shared)}\n)", True
+        facts = run.relation(name)
+        if travels or facts is None or facts.kind == "view":
+            return run.place(name), False
+        return pinned(run.place(name), facts)
+
+    return render(query.sql, query.analysis, query.bindings, input_sql, run.situation.constants)
+
+
+def _view_text(run: Run, name: str, shared: set[str]) -> str:
+    behind = _behind(run, name)
+    if behind is None:
+        return f"SELECT * FROM {run.place(name)}"
+    return _render(run, behind, shared).text
+
+
+def _cte(name: str) -> str:
+    return quote(f"__sqb_view_{name}")
