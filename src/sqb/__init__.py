@@ -11,6 +11,8 @@ from sqb.version import __version__
 
 __all__ = ["Project", "__version__"]
 
+_LATER = frozenset({"model", "loader", "task", "asset", "check", "hook", "udf"})
+
 if TYPE_CHECKING:
     from sqb.api import Project
 
@@ -20,4 +22,6 @@ def __getattr__(name: str) -> object:
         from sqb.api import Project
 
         return Project
+    if name in _LATER:
+        raise AttributeError(f"sqb.{name} arrives in release 0.5")
     raise AttributeError(f"module 'sqb' has no attribute {name!r}")

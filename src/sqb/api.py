@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from sqb.execution.events import Listener
 
 
+#: One selector or several; several are united.
+Selectors = str | Sequence[str]
+
+
 class Explanation(msgspec.Struct, frozen=True):
     """Why a node runs or not, and the SQL that a run would send to Spark."""
 
@@ -122,8 +126,10 @@ class Project:
             out[source.name] = Selectable(source.name, "source", source.file or "", ())
         return out
 
-    def select(self, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> frozenset[str]:
+    def select(self, include: Selectors = (), exclude: Selectors = ()) -> frozenset[str]:
         """The buildable nodes that selectors pick; without any, all of them."""
+        include = [include] if isinstance(include, str) else include
+        exclude = [exclude] if isinstance(exclude, str) else exclude
         if not include and not exclude:
             return frozenset(self.expected)
         return frozenset(select(self.selectable(), self.graph, include, exclude))
@@ -164,8 +170,8 @@ class Project:
 
     def plan(
         self,
-        select: Sequence[str] = (),
-        exclude: Sequence[str] = (),
+        select: Selectors = (),
+        exclude: Selectors = (),
         *,
         force: bool = False,
         full_refresh: bool = False,
@@ -234,8 +240,8 @@ class Project:
 
     def build(
         self,
-        select: Sequence[str] = (),
-        exclude: Sequence[str] = (),
+        select: Selectors = (),
+        exclude: Selectors = (),
         *,
         force: bool = False,
         full_refresh: bool = False,
