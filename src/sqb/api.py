@@ -426,7 +426,11 @@ class Project:
         return [row for row in rows if name is None or row["node_name"] == name]
 
     def close(self) -> None:
-        """Stop the Spark session that this project started; one that was handed in goes on."""
+        """Let go of the lake and stop the Spark session that this project started.
+
+        A session that was handed in goes on.
+        """
+        self.store.close()
         if self._own is not None:
             from sqb.spark.session import stop_session
 

@@ -113,6 +113,12 @@ class StateStore:
             self._iceberg = SqlCatalog(self._name, uri=self._uri, warehouse=self._warehouse)
         return self._iceberg
 
+    def close(self) -> None:
+        """Let go of pyiceberg's catalog and its connections."""
+        if self._iceberg is not None:
+            self._iceberg.close()
+            self._iceberg = None
+
     def _load(self, namespace: str, table: str) -> Table | None:
         from pyiceberg.exceptions import NoSuchTableError
 
