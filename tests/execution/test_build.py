@@ -299,3 +299,14 @@ def test_views_that_are_met_on_many_paths_do_not_blow_up_the_query(bench: Workbe
     error = next(n.error for n in bench.build().nodes if n.name == "top")
     assert error is not None
     assert (error["file"], error["line"]) == ("models/top.sql", 2)
+
+
+def test_a_seed_that_changes_under_the_build_is_not_recorded_as_what_it_was(
+    bench: Workbench,
+) -> None:
+    bench.write("seeds/s.csv", "a\n1\n")
+    project = bench.project()
+    result = project.build(on_plan=lambda _: bench.write("seeds/s.csv", "a\n2\n"))
+    assert [n.status for n in result.nodes] == ["failed"]
+    assert bench.told() == {"s": ("success", "first_run")}
+    assert bench.rows("s") == [(2,)]

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from sqb.errors import SqbError
 from sqb.execution.failures import explain
 from sqb.execution.reading import statement, view_statement
 from sqb.execution.run import Published, Run
 from sqb.execution.seed import build_seed
 from sqb.execution.table import Layout, Outcome, write_table
 from sqb.execution.view import build_view
+from sqb.hashing import digest
 from sqb.identity.data_id import InputState, view_state
 from sqb.planning.inputs import moved_inputs
 from sqb.planning.plan import PlannedNode
 from sqb.project.layout import read_files
-from sqb.project.seeds import Seed, load_seed_specs, read_seed
+from sqb.project.seeds import Seed, load_seed_specs, read_seed, seed_identity
 from sqb.sql.splice import Spliced
 
 if TYPE_CHECKING:
@@ -78,8 +80,18 @@ def build_node(
 
 
 def _seed(run: Run, name: str) -> Seed:
-    root = Path(run.config.root)
-    files = read_files(root)
+    """The seed's rows, which must be the very ones that were planned."""
+    compiled = run.compiled.seeds[name]
+    files = read_files(Path(run.config.root))
     specs = load_seed_specs(files.seed_yaml)
-    path = run.compiled.seeds[name].path
-    return read_seed(path, files.seeds[path], specs.get(name))
+    content = files.seeds.get(compiled.path)
+    seed = read_seed(compiled.path, content, specs.get(name)) if content is not None else None
+    if seed is None or digest(seed_identity(seed)) != compiled.content_hash:
+        raise SqbError(
+            "X004",
+            f"{compiled.path} was changed while the build ran",
+            file=compiled.path,
+            help="build again",
+            exit_code=1,
+        )
+    return seed
