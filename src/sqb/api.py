@@ -361,6 +361,7 @@ class Project:
         from sqb.compile.resolve import rebind
         from sqb.execution.statement import full_name, render
 
+        sql = sql.strip().rstrip("; \n\t")
         names = names_of(self.config, self.compiled)
         analysis, bindings, extra = rebind(sql, names, self.compiled.sources, "query")
         sources = {**self.compiled.sources, **extra}
@@ -372,7 +373,7 @@ class Project:
             source = sources[name]
             return full_name(self.catalog.name, source.namespace, source.table), False
 
-        text = render(sql.strip().rstrip(";"), analysis, bindings, place, {}).text
+        text = render(sql, analysis, bindings, place, {}).text
         return self.session().sql(text)
 
     def explain(self, name: str) -> Explanation:

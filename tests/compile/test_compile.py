@@ -212,6 +212,36 @@ BAD: list[tuple[str, dict[str, str | bytes], str, str | None, int | None, str | 
         "write just a",
     ),
     (
+        "a model named by its alias and schema",
+        {
+            "models/a.sql": "MODEL (schema marts, alias z);\nSELECT 1 AS i",
+            "models/b.sql": "SELECT * FROM dev_marts.z",
+        },
+        "P014",
+        "models/b.sql",
+        1,
+        "write just a",
+    ),
+    (
+        "a source that is a model's own table",
+        {
+            "models/a.sql": "SELECT 1 AS i",
+            "sources/s.yml": "sources:\n  - name: s\n    schema: dev\n    table: a\n",
+        },
+        "P014",
+        "sources/s.yml",
+        2,
+        None,
+    ),
+    (
+        "a macro file that exits",
+        {"macros/m.py": "raise SystemExit(3)\n", "models/a.sql": "SELECT 1 AS a"},
+        "P008",
+        "macros/m.py",
+        1,
+        None,
+    ),
+    (
         "a seed called as a model",
         {"seeds/s.csv": "x\n1\n", "models/b.sql": 'SELECT * FROM __ref("s")'},
         "P015",
@@ -318,3 +348,17 @@ def test_a_plan_writes_nothing_into_the_lake(tmp_path: Path) -> None:
     project(tmp_path, {"models/a.sql": "SELECT 1 AS i"}).plan()
     assert sorted(p.name for p in tmp_path.iterdir()) == [".sqb", "models", "sqlbuild_project.toml"]
     assert (tmp_path / ".sqb" / ".gitignore").read_text() == "*\n"
+
+
+def test_a_module_that_a_macro_imports_reaches_the_identity_through_the_cache(
+    tmp_path: Path,
+) -> None:
+    files = {
+        "helpers.py": "COLUMN = 'a'\n",
+        "macros/m.py": "from helpers import COLUMN\n\ndef column():\n    return COLUMN\n",
+        "models/x.sql": "SELECT 1 AS @column()",
+    }
+    assert project(tmp_path, files).compiled.models["x"].sql == "SELECT 1 AS a"
+    assert project(tmp_path, {}).compiled.models["x"].sql == "SELECT 1 AS a"
+    changed = project(tmp_path, {"helpers.py": "COLUMN = 'long'\n"})
+    assert changed.compiled.models["x"].sql == "SELECT 1 AS long"

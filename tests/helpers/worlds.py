@@ -37,6 +37,7 @@ class World:
     relations: dict[str, TableFacts] = field(default_factory=dict)
     recorded: dict[str, Record] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
+    places: dict[str, str] = field(default_factory=dict)
 
     def built(self, *names: str, data: str = "d1") -> World:
         """Record a build of these nodes (all by default) on what is there now."""
@@ -102,7 +103,8 @@ class World:
 
     def source_states(self) -> dict[str, InputState]:
         return {
-            n: InputState(source_data(u, s, snap), s) for n, (u, s, snap) in self.sources.items()
+            name: InputState(source_data(u, s, snap), s, place=self.places.get(name, name))
+            for name, (u, s, snap) in self.sources.items()
         }
 
     def plan(self, *select: str, force: bool = False, full_refresh: bool = False) -> Plan:
@@ -172,7 +174,9 @@ class World:
             snapshot=facts.snapshot_id,
             run="r1",
             ts=1,
-            inputs=tuple(Consumed(n, s.data, s.schema, s.version) for n, s in states.items()),
+            inputs=tuple(
+                Consumed(n, s.data, s.schema, s.version, s.place) for n, s in states.items()
+            ),
             constants={c: self.constants[c] for c in node.constants},
             through=self._through(node.inputs),
         )

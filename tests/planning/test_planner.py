@@ -204,3 +204,56 @@ def test_rows_that_moved_behind_a_view_are_blamed_on_their_source() -> None:
     causes = {n.name: (n.cause.node, n.cause.reason) for n in plan.nodes if n.cause}
     assert causes["orders"] == ("raw.orders", "source_changed")
     assert causes["report"] == ("raw.orders", "source_changed")
+
+
+class TestFoundByReview:
+    """Ways in which a change could hide, each seen to hide once."""
+
+    def test_a_view_outside_the_selection_passes_a_change_on(self) -> None:
+        world = World(
+            {
+                "t": Node("table", ("raw.x",)),
+                "v": Node("view", ("t",)),
+                "c": Node("table", ("v",)),
+            },
+            {"raw.x": ("u", "s", 1)},
+        ).built()
+        plan = world.move_source("raw.x", snapshot=2).plan("t", "c")
+        assert told(plan) == {"t": "source_changed", "c": "maybe <- t"}
+
+    def test_a_changed_view_over_a_foreign_write_still_moves_its_readers(self) -> None:
+        world = World({"p": Node(), "v": Node("view", ("p",)), "c": Node("table", ("v",))}).built()
+        plan = world.foreign_write("p").edit("v", query="q2").plan("v", "c")
+        assert told(plan) == {"v": "query_changed", "c": "maybe <- v"}
+        assert plan.rerecord == ()
+
+    def test_a_dropped_and_edited_table_may_bring_other_columns_to_its_views(self) -> None:
+        world = World({"t": Node(), "v": Node("view", ("t",))}).built()
+        assert told(world.dropped("t").edit("t", query="q2").plan()) == {
+            "t": "relation_missing",
+            "v": "maybe <- t",
+        }
+
+    def test_a_new_day_does_not_mask_new_columns(self) -> None:
+        world = World(
+            {
+                "t": Node("table", ("raw.x",), constants=("current_date",)),
+                "v": Node("view", ("t",)),
+            },
+            {"raw.x": ("u", "s", 1)},
+        ).built()
+        world.constants = {"current_date": "2026-01-02"}
+        plan = world.move_source("raw.x", schema="s2").plan()
+        assert told(plan) == {"t": "constant_changed", "v": "maybe <- t"}
+
+    def test_an_input_that_is_no_longer_read_is_a_change(self) -> None:
+        world = World({"m": Node(), "c": Node("table", ("m",))}).built()
+        assert told(world.edit("c", inputs=()).plan()) == {"c": "upstream_changed"}
+
+    def test_a_view_follows_an_input_that_moved_to_another_place(self) -> None:
+        world = World(
+            {"v": Node("view", ("raw.x",)), "c": Node("table", ("v",))},
+            {"raw.x": ("u", "s", 1)},
+        ).built()
+        world.places["raw.x"] = "raw2.x"
+        assert told(world.plan()) == {"v": "source_changed"}

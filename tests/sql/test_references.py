@@ -47,6 +47,7 @@ READS = [
     ("VALUES", "SELECT * FROM VALUES (1), (2) AS v(x)", []),
     ("LATERAL VIEW", "SELECT * FROM a LATERAL VIEW explode(xs) e AS x", ["a"]),
     ("explicit calls", 'SELECT * FROM __ref("m") JOIN __seed("s") ON true', ["m", "s"]),
+    ("a hint reads nothing", "SELECT /*+ BROADCAST(m), SHUFFLE_HASH(x) */ * FROM m x", ["m"]),
     ("a name in a literal or comment", "SELECT 'FROM x' FROM a -- FROM y", ["a"]),
 ]
 
@@ -100,6 +101,9 @@ BROKEN = [
     ("not a query", "CREATE TABLE x AS SELECT 1", "P004", 1),
     ("a bare NULL", "SELECT 1 AS a,\n  NULL AS b", "P013", 2),
     ("a call without a name", "SELECT *\nFROM __ref(m)", "P005", 2),
+    ("a metadata table", "SELECT * FROM lake.raw.t.snapshots", "C011", 1),
+    ("a computed name", "SELECT * FROM IDENTIFIER('raw.t')", "C011", 1),
+    ("a comment that swallows a line", "SELECT a -- x \\\n, b FROM t", "P004", 1),
     ("a later call", 'SELECT __udf("f")(1)', "C011", 1),
 ]
 

@@ -12,7 +12,7 @@ import msgspec
 
 from sqb.compile.nodes import CompiledModel, CompiledSeed, SourceTable
 
-LAYOUT = 1
+LAYOUT = 2
 
 
 def fingerprint(*parts: bytes) -> bytes:
@@ -25,10 +25,14 @@ def fingerprint(*parts: bytes) -> bytes:
 
 
 class CompileCache(msgspec.Struct, array_like=True):
-    """What an earlier compile left, by path: the file's fingerprint and its compiled node."""
+    """What an earlier compile left, by path: the file's fingerprint and its compiled node.
+
+    ``imports`` are the project's own modules that macros import, with their fingerprints.
+    """
 
     key: bytes = b""
     models: dict[str, tuple[bytes, CompiledModel]] = {}
     seeds: dict[str, tuple[bytes, CompiledSeed]] = {}
     sources_key: bytes = b""
     sources: dict[str, SourceTable] = {}
+    imports: dict[str, bytes] = {}

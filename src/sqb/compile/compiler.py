@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,8 @@ def compile_project(
     """Compile everything that changed since the cache was written, and resolve all references."""
     key = _key(config, files)
     cache = cachefile.read(cache_path, CompileCache, LAYOUT) if cache_path else None
-    if cache is None or cache.key != key:
+    root = Path(config.root)
+    if cache is None or cache.key != key or cache.imports != _imports(root, cache.imports):
         cache = CompileCache(key=key)
     models, changed_models = _models(config, files, environ, cache)
     seeds, changed_seeds = _seeds(files, environ, cache)
@@ -84,6 +85,11 @@ def _models(
             stale.append((path, content, mark))
     if stale:
         scope = _scope(config, files, environ)
+        if files.macros:
+            from sqb.compile.macros import own_modules
+
+            root = Path(config.root)
+            cache.imports = _imports(root, (path for _, path in own_modules(root)))
         compiled = compile_all([(path, content) for path, content, _ in stale], config, scope)
         for (path, _, mark), model in zip(stale, compiled, strict=True):
             kept[path] = (mark, model)
@@ -91,6 +97,15 @@ def _models(
     changed = bool(stale) or len(kept) != len(cache.models)
     cache.models = kept
     return out, changed
+
+
+def _imports(root: Path, paths: Iterable[str]) -> dict[str, bytes]:
+    """Fingerprints of the project's own modules that macros import; a lost file has none."""
+    out: dict[str, bytes] = {}
+    for path in paths:
+        file = root / path
+        out[path] = fingerprint(file.read_bytes()) if file.is_file() else b""
+    return out
 
 
 def _same_env(env: dict[str, str], environ: Mapping[str, str]) -> bool:
@@ -286,9 +301,22 @@ def _names(
     sources: Mapping[str, SourceTable],
     disabled: frozenset[str],
 ) -> Names:
-    namespaces = {namespace_of(config, m.settings.schema) for m in models.values()}
-    namespaces |= {namespace_of(config, s.schema) for s in seeds.values()}
-    return Names(models, disabled, seeds, sources, namespaces, config.catalog.name)
+    relations = {
+        (namespace_of(config, m.settings.schema), m.settings.alias or m.name): m.name
+        for m in models.values()
+    }
+    relations |= {(namespace_of(config, s.schema), s.name): s.name for s in seeds.values()}
+    for source in sources.values():
+        owner = relations.get((source.namespace, source.table))
+        if owner is not None:
+            raise SqbError(
+                "P014",
+                f"source `{source.name}` is the table that `{owner}` of this project writes",
+                file=source.file,
+                line=source.line,
+                help=f"remove the source and write just {owner}",
+            )
+    return Names(models, disabled, seeds, sources, relations, config.catalog.name)
 
 
 def _unique(

@@ -16,6 +16,10 @@ def load_macros(root: Path, paths: list[str]) -> dict[str, Callable[..., object]
 
     The project root is first on ``sys.path``, so macros may import the project's own modules.
     """
+    for name, file in own_modules(root):
+        # a notebook compiles again and again: what was edited must be imported anew
+        if file not in paths:
+            del sys.modules[name]
     found: dict[str, Callable[..., object]] = {}
     where: dict[str, str] = {}
     if paths and sys.path[:1] != [str(root)]:
@@ -53,7 +57,20 @@ def load_macros(root: Path, paths: list[str]) -> dict[str, Callable[..., object]
     return found
 
 
-def _line(error: Exception, file: str) -> int | None:
+def own_modules(root: Path) -> list[tuple[str, str]]:
+    """Loaded modules that lie in the project, with their paths; installed packages don't count."""
+    out: list[tuple[str, str]] = []
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is None or not Path(file).is_relative_to(root):
+            continue
+        path = Path(file).relative_to(root)
+        if path.parts[0] != "macros" and "site-packages" not in path.parts:
+            out.append((name, path.as_posix()))
+    return out
+
+
+def _line(error: BaseException, file: str) -> int | None:
     """The deepest line of ``file`` in the error's traceback."""
     line, frame = None, error.__traceback__
     while frame is not None:

@@ -12,8 +12,8 @@ from sqb.sql.analysis import Analysis, Reference
 class Names:
     """Every name of the project that a query may use.
 
-    ``namespaces`` are the schemas that sqb itself writes; naming a model through one of them is
-    refused, because it would read whatever stands there instead of what this run builds.
+    ``relations`` are the tables and views that sqb itself writes; naming a model through one of
+    them is refused, because it would read what stands there instead of what this run builds.
     """
 
     def __init__(
@@ -22,14 +22,14 @@ class Names:
         disabled: Iterable[str],
         seeds: Mapping[str, CompiledSeed],
         sources: Mapping[str, SourceTable],
-        namespaces: Iterable[str],
+        relations: Mapping[tuple[str, str], str],
         catalog: str,
     ) -> None:
         self.models = models
         self.disabled = frozenset(disabled)
         self.seeds = seeds
         self.sources = sources
-        self.namespaces = frozenset(namespaces)
+        self.relations = relations
         self.catalog = catalog
         self.tables = {(s.namespace, s.table): s.name for s in sources.values()}
 
@@ -96,18 +96,19 @@ class Names:
                 line=reference.line,
             )
         namespace, table = parts
-        if namespace in self.namespaces and (table in self.models or table in self.seeds):
+        owner = self.relations.get((namespace, table))
+        if owner is not None:
             raise SqbError(
                 "P014",
                 f"`{namespace}.{table}` names a model of this project by its schema",
                 file=file,
                 line=reference.line,
-                help=f"write just {table}",
+                help=f"write just {owner}",
             )
         declared = self.tables.get((namespace, table))
         if declared is not None:
             return Binding(reference, declared), None
-        name = f"{namespace}.{table}"
+        name = ".".join(part if "." not in part else f"`{part}`" for part in (namespace, table))
         return (
             Binding(reference, name),
             SourceTable(name, namespace, table, False, file, reference.line),

@@ -14,12 +14,15 @@ from sqb.execution.run import Run
 from sqb.execution.scheduler import run_all
 from sqb.execution.table import Outcome
 from sqb.hashing import digest
+from sqb.identity.expected import session_conf
 from sqb.lake.cleanup import sweep
 from sqb.lake.failpoints import reached
+from sqb.lake.metadata import definition
 from sqb.lake.staging import Lease, stage_schema
 from sqb.planning.plan import Plan, PlannedNode
 from sqb.spark.pool import SessionPool
 from sqb.spark.session import add_tag, interrupt, name_jobs
+from sqb.state.definition import unpack
 from sqb.state.record import Record
 from sqb.state.store import StateStore
 from sqb.state.tables import Fingerprint, Observation
@@ -58,7 +61,7 @@ def execute(
             opening.join()
             for stage in stages:
                 sweep(run.catalog, stage, time.time(), facts=run.facts)
-            run.pool = SessionPool(session, concurrency)
+            run.pool = SessionPool(session, concurrency, session_conf(run.config.spark.conf))
             results, interrupted = _walk(run, work, outcomes, fail_fast, concurrency, listener)
     else:
         for stage in stages:
@@ -199,7 +202,7 @@ def _record(
             run.catalog.name,
             run.expected(name).namespace,
             run.expected(name).relation,
-            run.definition(name),
+            _text(run, name, record),
         )
         for name, record in sorted(records.items())
     ]
@@ -222,6 +225,15 @@ def _record(
         )
     if fingerprints or observations:
         store.append(fingerprints, observations, observed_in)
+
+
+def _text(run: Run, name: str, record: Record) -> str:
+    """The definition that a record speaks of: a repaired one may be older than the project's."""
+    expected = run.expected(name)
+    if record.query == expected.query:
+        return run.definition(name)
+    head = run.heads.get((expected.namespace, expected.relation))
+    return (unpack(definition(head.location)) if head is not None else None) or ""
 
 
 def _observed(

@@ -102,18 +102,19 @@ class Run:
         if name in self.situation.sources:
             return self.situation.sources[name]
         record, facts = self.record(name), self.relation(name)
+        place = self.expected(name).place
         if record is not None and record.materialized == "view":
             states = {item.name: self.state(item.name) for item in record.inputs}
             constants = {key: self.situation.constants[key] for key in record.constants}
-            return view_state(record.local, states, constants, record.version)
+            return view_state(record.local, states, constants, record.version, place)
         if facts is None:
             raise AssertionError(f"{name} is read before it was built")
         verdict = self.verdicts[name]
         if record is None or (self.published(name) is None and verdict.state is None):
             # written by someone else: all that is known is its snapshot
             data = source_data(facts.uuid, facts.shape, facts.data_snapshot_id)
-            return InputState(data, facts.shape)
-        return InputState(record.data, record.schema, record.version)
+            return InputState(data, facts.shape, place=place)
+        return InputState(record.data, record.schema, record.version, place)
 
     def input_states(self, name: str) -> dict[str, InputState]:
         """Every input of a node as it is now."""
@@ -166,7 +167,9 @@ class Run:
             snapshot=facts.snapshot_id,
             run=self.id,
             ts=self.now_us,
-            inputs=tuple(Consumed(n, s.data, s.schema, s.version) for n, s in states.items()),
+            inputs=tuple(
+                Consumed(n, s.data, s.schema, s.version, s.place) for n, s in states.items()
+            ),
             constants=constants,
             rows=rows,
             through=self._through(states),

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
 
 from sqb.compile.nodes import Binding
+from sqb.errors import SqbError
 from sqb.execution.content_hash import quote
 from sqb.lake.metadata import Column, TableFacts
 from sqb.lake.types import spark_type
@@ -36,14 +40,58 @@ def _project(version: str, wanted: tuple[Column, ...], stored: tuple[Column, ...
     items = []
     for column in wanted:
         old = by_id.get(column.id)
-        if old is None:
-            value = f"CAST(NULL AS {spark_type(column.type)})"
-        elif old.type != column.type:
-            value = f"CAST({quote(old.name)} AS {spark_type(column.type)})"
-        else:
-            value = quote(old.name)
+        kind = _decoded(column.type)
+        value = (
+            f"CAST(NULL AS {spark_type(column.type)})"
+            if old is None
+            else _converted(quote(old.name), _decoded(old.type), kind, column.name, 0)
+        )
         items.append(f"{value} AS {quote(column.name)}")
     return f"SELECT {', '.join(items)} FROM {version}"
+
+
+def _decoded(kind: str) -> Any:
+    return msgspec.json.decode(kind) if kind.startswith("{") else kind
+
+
+def _converted(value: str, old: Any, new: Any, column: str, depth: int) -> str:
+    """A value of an older type as the newer one, nested fields matched by id, never by place."""
+    if old == new:
+        return value
+    if not isinstance(new, dict):
+        return f"CAST({value} AS {spark_type(new)})"
+    if new["type"] == "struct":
+        by_id = {field["id"]: field for field in old["fields"]}
+        parts = []
+        for field in new["fields"]:
+            before = by_id.get(field["id"])
+            kind = spark_type(_encoded(field["type"]))
+            inner = f"CAST(NULL AS {kind})"
+            if before is not None:
+                at = f"{value}.{quote(before['name'])}"
+                inner = _converted(at, before["type"], field["type"], column, depth)
+            parts.append(f"{literal(field['name'])}, {inner}")
+        return f"if({value} IS NULL, NULL, named_struct({', '.join(parts)}))"
+    if new["type"] == "list":
+        element = f"x{depth}"
+        inner = _converted(element, old["element"], new["element"], column, depth + 1)
+        return f"transform({value}, {element} -> {inner})"
+    raise SqbError(
+        "X002",
+        f"column `{column}` is a map whose inner type was altered since its last rows",
+        help="write to the source once, or rewrite its rows, then build again",
+        exit_code=1,
+    )
+
+
+def _encoded(kind: Any) -> str:
+    return kind if isinstance(kind, str) else msgspec.json.encode(kind).decode()
+
+
+def literal(text: str) -> str:
+    """A string literal of Spark SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def render(

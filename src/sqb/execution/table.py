@@ -12,7 +12,7 @@ from sqb.execution import content_hash
 from sqb.execution.content_hash import quote
 from sqb.execution.events import Rows
 from sqb.execution.run import Published, Run
-from sqb.execution.statement import full_name
+from sqb.execution.statement import full_name, literal
 from sqb.hashing import digest
 from sqb.identity.data_id import InputState
 from sqb.lake.catalog import Head
@@ -163,8 +163,8 @@ def _ddl(
     if layout.partitioned_by:
         clauses.append(f"PARTITIONED BY ({', '.join(layout.partitioned_by)})")
     if location is not None:
-        clauses.append(f"LOCATION {_literal(location)}")
-    pairs = ", ".join(f"{_literal(k)} = {_literal(v)}" for k, v in properties.items())
+        clauses.append(f"LOCATION {literal(location)}")
+    pairs = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in properties.items())
     clauses.append(f"TBLPROPERTIES ({pairs})")
     statements = [f"CREATE OR REPLACE TABLE {target} {' '.join(clauses)}"]
     if layout.sorted_by:
@@ -174,12 +174,6 @@ def _ddl(
 
 def _type_text(kind: object) -> str:
     return kind if isinstance(kind, str) else msgspec.json.encode(kind).decode()
-
-
-def _literal(text: str) -> str:
-    """A string literal of Spark SQL."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _identify(

@@ -29,5 +29,6 @@ def observe_sources(
         data = UNKNOWN
         if found.kind == "table":
             data = source_data(found.uuid, found.shape, found.data_snapshot_id)
-        out[source.name] = InputState(data, found.shape)
+        place = f"{source.namespace}.{source.table}"
+        out[source.name] = InputState(data, found.shape, place=place)
     return out

@@ -16,11 +16,15 @@ UNKNOWN = "?"
 
 
 class InputState(msgspec.Struct, frozen=True):
-    """An input as a reader finds it: data id, schema id, version of its definition."""
+    """An input as a reader finds it: data id, schema id, version of its definition, place.
+
+    The place is ``schema.name``; a view has its inputs' places written into it.
+    """
 
     data: str
     schema: str
     version: str = ""
+    place: str = ""
 
 
 def source_data(uuid: str, schema: str, snapshot: int | None) -> str:
@@ -39,16 +43,21 @@ def same_snapshot(one: str, other: str) -> bool:
 
 
 def view_state(
-    local: str, inputs: Mapping[str, InputState], constants: Mapping[str, str], version: str
+    local: str,
+    inputs: Mapping[str, InputState],
+    constants: Mapping[str, str],
+    version: str,
+    place: str = "",
 ) -> InputState:
     """A view as its readers find it: what it computes, from which rows, on which day.
 
     Its columns follow from its definition and its inputs' columns, so these make its schema id.
     """
     if any(state.data == UNKNOWN for state in inputs.values()):
-        return InputState(UNKNOWN, _over(local, inputs, "schema"), version)
+        return InputState(UNKNOWN, _over(local, inputs, "schema"), version, place)
     fixed = (field for item in sorted(constants.items()) for field in item)
-    return InputState(_over(local, inputs, "data", *fixed), _over(local, inputs, "schema"), version)
+    data, schema = _over(local, inputs, "data", *fixed), _over(local, inputs, "schema")
+    return InputState(data, schema, version, place)
 
 
 def _over(local: str, inputs: Mapping[str, InputState], part: str, *more: str) -> str:

@@ -42,12 +42,21 @@ class Expected(msgspec.Struct, frozen=True):
     volatile: tuple[str, ...] = ()
     lines: tuple[int, ...] = ()
 
+    @property
+    def place(self) -> str:
+        """Where its relation stands: ``schema.name``."""
+        return f"{self.namespace}.{self.relation}"
+
+
+def session_conf(conf: Mapping[str, str]) -> dict[str, str]:
+    """The session settings that change results, as every query of a build must find them."""
+    chosen = {**_SESSION_DEFAULTS, **{k: v for k, v in conf.items() if k in _SESSION_KEYS}}
+    return chosen | {k: v for k, v in conf.items() if k.startswith("spark.sql.legacy.")}
+
 
 def session_settings(conf: Mapping[str, str]) -> str:
-    """The session settings that change results, as canonical text."""
-    chosen = {**_SESSION_DEFAULTS, **{k: v for k, v in conf.items() if k in _SESSION_KEYS}}
-    chosen |= {k: v for k, v in conf.items() if k.startswith("spark.sql.legacy.")}
-    return json.dumps(chosen, sort_keys=True)
+    """The same as canonical text: a part of every model's identity."""
+    return json.dumps(session_conf(conf), sort_keys=True)
 
 
 def session_time_zone(conf: Mapping[str, str]) -> str:

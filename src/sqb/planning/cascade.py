@@ -18,7 +18,7 @@ from sqb.planning.situation import Situation, bound, definition_local
 from sqb.state.record import Record, untouched
 
 #: Own reasons that leave the columns as they are.
-_SAME_COLUMNS = frozenset({"forced", "full_refresh", "constant_changed", "relation_missing"})
+_SAME_COLUMNS = frozenset({"forced", "full_refresh", "constant_changed"})
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -71,24 +71,28 @@ def _settle(situation: Situation, name: str, verdicts: dict[str, Verdict]) -> Ve
         moved = moved_inputs(
             record, expected.inputs, states, situation.sources, schema_only=is_view
         )
-    columns_above = [p for p in waiting if verdicts[p].columns_move]
+    columns_above = [
+        p for p in waiting if verdicts[p].columns_move or _replaced(situation, p, record)
+    ]
     selected = name in situation.selected
     if own is not None or moved:
         if not selected:
-            return _outside(situation, name, verdicts, stale_above | {name})
+            return _outside(situation, name, verdicts, waiting, stale_above | {name})
         reason, cause = (own, None) if own else _explain(situation, name, moved, verdicts)
-        columns = own not in _SAME_COLUMNS if own is not None else _columns_moved(record, states)
+        columns = (own or "forced") not in _SAME_COLUMNS or _columns_moved(record, states)
+        state = _view_state(situation, name, states) if is_view else None
+        waits = (_waits(waiting, verdicts) if is_view else ()) or (name,)
         return Verdict(
             True,
             reason,
             cause,
-            state=_view_state(situation, name, states) if is_view else None,
-            waits=_waits(waiting, verdicts) if is_view else (name,),
+            state=state,
+            waits=() if state is not None else waits,
             columns_move=columns or bool(columns_above),
             stale_above=stale_above,
         )
     if not selected:
-        return _outside(situation, name, verdicts, stale_above)
+        return _outside(situation, name, verdicts, waiting, stale_above)
     if columns_above if is_view else waiting:
         deciding = columns_above if is_view else waiting
         first = verdicts[deciding[0]]
@@ -129,12 +133,20 @@ def _explain(
             if item.reason == reason:
                 return reason, Cause(item.name, reason)
     first = moved[0].name
-    verdict = verdicts[first]
+    verdict = verdicts.get(first)
+    if verdict is None:
+        return "upstream_changed", Cause(first, "upstream_changed")
     if verdict.cause is not None:
         return "upstream_changed", verdict.cause
     if verdict.runs:
         return "upstream_changed", Cause(first, verdict.reason)
     return "upstream_changed", _behind(situation, name, first, verdicts)
+
+
+def _replaced(situation: Situation, parent: str, record: Record | None) -> bool:
+    """Does an input that is about to run stand elsewhere than when the reader was made?"""
+    before = record.consumed().get(parent) if record is not None else None
+    return bool(before and before.place and before.place != situation.expected[parent].place)
 
 
 def _behind(situation: Situation, name: str, parent: str, verdicts: dict[str, Verdict]) -> Cause:
@@ -197,25 +209,30 @@ def _view_state(
     if len(states) < len(expected.inputs):
         return None
     local = definition_local(expected, situation.recorded.get(name))
-    return view_state(local, states, bound(expected, situation.constants), expected.version)
+    constants = bound(expected, situation.constants)
+    return view_state(local, states, constants, expected.version, expected.place)
 
 
 def _standing(situation: Situation, name: str, verdicts: dict[str, Verdict]) -> InputState | None:
     """A relation that stays as it is, seen by its readers."""
-    record = situation.recorded.get(name)
+    record, place = situation.recorded.get(name), situation.expected[name].place
     if record is None:
         return None
     if record.materialized != "view":
-        return InputState(record.data, record.schema, record.version)
+        return InputState(record.data, record.schema, record.version, place)
     states = _states(situation, verdicts, (item.name for item in record.inputs))
     if len(states) < len(record.inputs):
         return None
     constants = {key: situation.constants[key] for key in record.constants}
-    return view_state(record.local, states, constants, record.version)
+    return view_state(record.local, states, constants, record.version, place)
 
 
 def _outside(
-    situation: Situation, name: str, verdicts: dict[str, Verdict], stale_above: frozenset[str]
+    situation: Situation,
+    name: str,
+    verdicts: dict[str, Verdict],
+    waiting: list[str],
+    stale_above: frozenset[str],
 ) -> Verdict:
     """A node outside the selection: read as it stands.
 
@@ -225,4 +242,6 @@ def _outside(
     state = None
     if record is not None and facts is not None and untouched(record, facts):
         state = _standing(situation, name, verdicts)
-    return Verdict(False, "no_change", state=state, stale_above=stale_above)
+    through = record is not None and record.materialized == "view" and state is None
+    waits = _waits(waiting, verdicts) if through else ()
+    return Verdict(False, "no_change", state=state, waits=waits, stale_above=stale_above)

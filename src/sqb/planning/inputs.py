@@ -5,7 +5,7 @@ Planning asks it with what is known beforehand, execution asks again with what r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -22,7 +22,7 @@ class Moved(msgspec.Struct, frozen=True):
 
 def moved_inputs(
     record: Record,
-    inputs: Iterable[str],
+    inputs: Sequence[str],
     states: Mapping[str, InputState],
     sources: Mapping[str, InputState],
     *,
@@ -41,9 +41,16 @@ def moved_inputs(
         before = consumed.get(name)
         if before is None:
             out.append(Moved(name, "source_changed" if name in sources else "upstream_changed"))
-        elif state.schema != before.schema if schema_only else _moved(state, before):
+        elif _reshaped(state, before) if schema_only else _moved(state, before):
             out.append(Moved(name, _reason(name, state, before, sources)))
+    # what is no longer read was consumed all the same
+    out += [Moved(name, "upstream_changed") for name in consumed if name not in set(inputs)]
     return out
+
+
+def _reshaped(state: InputState, before: Consumed) -> bool:
+    """Would a view over this input have to be written anew: other columns, another place?"""
+    return state.schema != before.schema or bool(before.place and state.place != before.place)
 
 
 def _moved(state: InputState, before: Consumed) -> bool:

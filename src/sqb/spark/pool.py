@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 class SessionPool:
     """At most ``size`` siblings of ``root``, made when first needed and used again.
 
-    ``root`` itself is never handed out and never stopped.
+    ``root`` itself is never handed out and never stopped. ``conf`` is set on each: a sibling has
+    the settings of the JVM, not those that someone set on ``root`` since.
     """
 
-    def __init__(self, root: SparkSession, size: int) -> None:
+    def __init__(
+        self, root: SparkSession, size: int, conf: Mapping[str, str] | None = None
+    ) -> None:
         if size < 1:
             raise ValueError("a pool holds at least one session")
         self._root = root
+        self._conf = dict(conf or {})
         self._free: list[SparkSession] = []
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(size)
@@ -42,7 +46,7 @@ class SessionPool:
 
         with self._places:
             with self._lock:
-                session = self._free.pop() if self._free else self._root.newSession()
+                session = self._free.pop() if self._free else self._new()
             try:
                 yield session
             finally:
@@ -56,3 +60,9 @@ class SessionPool:
                 else:
                     with self._lock:
                         self._free.append(session)
+
+    def _new(self) -> SparkSession:
+        session = self._root.newSession()
+        for name, value in self._conf.items():
+            session.conf.set(name, value)
+        return session

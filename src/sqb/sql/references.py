@@ -52,7 +52,7 @@ def analyse_tokens(tokens: Tokens, file: str) -> Analysis:
     calls = _calls(tokens, file) if "__" in tokens.sql else []
     tree = _parse(tokens, file)
     _refuse_untyped(tree, file, tokens.first_line)
-    tables = _tables(tokens.sql, tree, tokens.first_line)
+    tables = _tables(tokens.sql, tree, tokens.first_line, file)
     constants, volatile = _time_values(tokens)
     references = tuple(sorted([*calls, *tables], key=lambda reference: reference.start))
     return Analysis(references, constants, volatile)
@@ -156,10 +156,20 @@ def _calls(tokens: Tokens, file: str) -> list[Reference]:
     return found
 
 
-def _tables(sql: str, tree: exp.Query, first_line: int) -> list[Reference]:
+def _tables(sql: str, tree: exp.Query, first_line: int, file: str) -> list[Reference]:
     found: list[Reference] = []
     for table in tree.find_all(exp.Table):
         identifier = table.this
+        if table.find_ancestor(exp.Hint) is not None:
+            continue
+        if isinstance(identifier, exp.Dot) or identifier.name.upper() == "IDENTIFIER":
+            raise SqbError(
+                "C011",
+                f"`{identifier.sql('spark')}`: a table named this way can't be tracked",
+                file=file,
+                line=first_line,
+                help="name the table itself: schema.table",
+            )
         if not isinstance(identifier, exp.Identifier) or "start" not in identifier.meta:
             continue
         qualifiers = [q for q in (table.args.get("catalog"), table.args.get("db")) if q is not None]
@@ -168,6 +178,8 @@ def _tables(sql: str, tree: exp.Query, first_line: int) -> list[Reference]:
             continue
         first = qualifiers[0] if qualifiers else identifier
         start, end = int(first.meta["start"]), int(identifier.meta["end"]) + 1
+        if sql[start:end].replace("`", "").split(".")[0].strip() != parts[0].split(".")[0].strip():
+            raise AssertionError(f"{file}: the name {parts} is not where the parser saw it")
         found.append(
             Reference(
                 "name" if len(parts) == 1 else "table",

@@ -7,6 +7,7 @@ never for running.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +29,18 @@ _KEYWORD_LIST = """
     ROLLUP ROWS SELECT SEMI SETS SORT THEN UNION USING VALUES VIEW WHEN WHERE WINDOW WITH WITHIN
 """
 _KEYWORDS = frozenset(_KEYWORD_LIST.split())
+#: Of these, the words that Spark hardly takes as names; the others are folded only where no name
+#: could end.
+_STRUCTURAL = frozenset(
+    {"SELECT", "FROM", "WHERE", "GROUP", "ORDER", "BY", "HAVING", "UNION", "JOIN", "ON", "AND"}
+    | {"OR", "NOT", "AS", "CASE", "WHEN", "THEN", "ELSE", "END", "IN", "IS", "NULL", "WITH"}
+    | {"DISTINCT", "BETWEEN", "LIKE"}
+)
+#: Structural words that may well be followed by the end of an expression.
+_CLOSING = frozenset({"END", "NULL"})
+_NAME_ENDS = frozenset({",", ")", "]", ">", ";", ":", "=", "<", "+", "-", "*", "/", "%", "|>", ""})
+_NAME_ENDS |= {"FROM", "WHERE", "LIMIT", "UNION", "GROUP BY", "ORDER BY", "AS", "FOR", "HAVING"}
+_ENDS = frozenset({",", ")", "]", ";", ":", ""})
 #: Clauses in which an implicit alias can stand right after an expression.
 _ALIAS_CLAUSES = frozenset({"", "SELECT", "FROM", "JOIN"})
 _CLAUSES = frozenset(
@@ -37,7 +50,6 @@ _CLAUSES = frozenset(
 _OPERAND_TYPES = frozenset(
     {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.RAW_STRING}
 )
-_AFTER_ALIAS = frozenset({",", ")", ";", "FROM", ""})
 _REFERENCE_CALLS = frozenset({"__ref", "__source", "__seed"})
 _TEXT_TYPES = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.IDENTIFIER})
 
@@ -90,7 +102,24 @@ def split(sql: str, *, file: str | None = None, first_line: int = 1) -> Tokens:
             line=line,
             help="close the string, the backquoted name or the comment",
         ) from error
+    if "\\\n" in sql:
+        _refuse_continued_comment(sql, parsed, file, first_line)
     return Tokens(sql, parsed, [sql[t.start : t.end + 1] for t in parsed], first_line)
+
+
+def _refuse_continued_comment(
+    sql: str, parsed: list[Token], file: str | None, first_line: int
+) -> None:
+    """Spark goes on with a line comment that ends in a backslash; nobody means that."""
+    for found in re.finditer(r"--[^\n]*\\\n", sql):
+        if not any(t.start < found.start() <= t.end for t in parsed):
+            raise SqbError(
+                "P004",
+                "a line comment ends in a backslash, which makes the next line a comment too",
+                file=file,
+                line=first_line + sql.count("\n", 0, found.start()),
+                help="remove the backslash",
+            )
 
 
 def tokenize(sql: str, *, file: str | None = None, first_line: int = 1) -> list[Tok]:
@@ -167,7 +196,7 @@ def _canonical(parsed: list[Token], raws: list[str]) -> list[str]:
     out: list[str] = []
     clauses, cases = [""], [0]
     previous, operand = "", False
-    last_start, skip_until = -1, 0
+    last_start, last_end, skip_until = -1, -1, 0
     count = len(raws)
     while count and raws[count - 1] == ";":
         count -= 1
@@ -181,16 +210,22 @@ def _canonical(parsed: list[Token], raws: list[str]) -> list[str]:
             continue
         raw = raws[i]
         if raw in _REFERENCE_CALLS and _is_reference_call(parsed, raws, i):
-            out.append(parsed[i + 2].text)
+            name = parsed[i + 2].text
+            # the bare name would mean the CTE
+            out.append(f'{raw} ( "{name}" )' if name.lower() in _cte_names(raws) else name)
             previous, operand, skip_until = ")", True, i + 4
             continue
         word = "" if kind in _TEXT_TYPES else _keyword(raw)
         if word:
-            following = raws[i + 1].upper() if i + 1 < count else ""
-            if previous in ("AS", ".") or following == ".":
+            following = " ".join(raws[i + 1].upper().split()) if i + 1 < count else ""
+            aliased = operand and following in _NAME_ENDS and clauses[-1] in _ALIAS_CLAUSES
+            if (
+                previous in ("AS", ".", ":")
+                or following == "."
+                or _may_be_name(word, following)
+                or (aliased and not (word == "END" and cases[-1] > 0))
+            ):
                 word = ""
-            elif operand and following in _AFTER_ALIAS and clauses[-1] in _ALIAS_CLAUSES:
-                word = word if word == "END" and cases[-1] > 0 else ""
         if word:
             if word == "CASE":
                 cases[-1] += 1
@@ -210,10 +245,31 @@ def _canonical(parsed: list[Token], raws: list[str]) -> list[str]:
         elif raw == ")" and len(clauses) > 1:
             clauses.pop()
             cases.pop()
-        out.append(raw)
+        if kind is TokenType.STRING and token.start == last_end and out:
+            # 'a''b' is one string to Spark, 'a' 'b' another
+            out[-1] += raw
+        else:
+            out.append(raw)
+        last_end = token.end + 1 if kind is TokenType.STRING else -1
         previous = raw
         operand = kind in _OPERAND_TYPES or raw in (")", "]") or raw[:1].isalnum()
     return out
+
+
+def _may_be_name(word: str, following: str) -> bool:
+    """Could a keyword be a column, field or alias here, whose case then counts?"""
+    if word.partition(" ")[0] not in _STRUCTURAL:
+        return following in _NAME_ENDS
+    return following in _ENDS and word not in _CLOSING
+
+
+def _cte_names(raws: list[str]) -> set[str]:
+    """Names that stand before ``AS (``, as CTEs do."""
+    return {
+        raws[i].strip("`").lower()
+        for i in range(len(raws) - 2)
+        if raws[i + 1].upper() == "AS" and raws[i + 2] == "("
+    }
 
 
 def _is_reference_call(parsed: list[Token], raws: list[str], i: int) -> bool:

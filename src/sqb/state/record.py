@@ -13,12 +13,13 @@ from sqb.lake.metadata import TableFacts
 
 
 class Consumed(msgspec.Struct, frozen=True, array_like=True):
-    """One input as it was used: which rows (data id), which columns, which definition."""
+    """One input as it was used: which rows (data id), columns, definition, and where it stood."""
 
     name: str
     data: str
     schema: str
     version: str
+    place: str = ""
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
