@@ -184,7 +184,7 @@ RESULT = BuildResult(
         NodeResult("stg_orders", "success", "query_changed", 0.1),
         NodeResult("fct_orders", "failed", "upstream_changed", 1.25, error=dict(ERROR)),
         NodeResult("fct_raw", "unchanged", "source_changed", 12.34, Rows(0, 0, 7)),
-        NodeResult("mart", "blocked", "upstream_changed"),
+        NodeResult("mart", "blocked", "upstream_changed", blocked_by=("fct_orders",)),
         NodeResult("resting", "current", "no_change"),
     ),
     14.2,
@@ -239,7 +239,7 @@ def test_a_stopped_build_tells_no_errors(
     nodes = (
         NodeResult("countries", "success", "seed_changed", 1.0),
         NodeResult("stg_orders", "failed", "query_changed", 1.0, error=stopped),
-        NodeResult("mart", "blocked", "upstream_changed"),
+        NodeResult("mart", "blocked", "upstream_changed", blocked_by=("fct_orders",)),
     )
     result = BuildResult("r", PLAN, nodes, 2.0, interrupted=True)
     show_end(result, out, seconds=2.0, root=tmp_path)

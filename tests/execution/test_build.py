@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sqb.errors import SqbError
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conftest import Workbench
 
 ALL = {"names", "stg", "totals", "top", "counted"}
@@ -310,3 +314,87 @@ def test_a_seed_that_changes_under_the_build_is_not_recorded_as_what_it_was(
     assert [n.status for n in result.nodes] == ["failed"]
     assert bench.told() == {"s": ("success", "first_run")}
     assert bench.rows("s") == [(2,)]
+
+
+def test_a_view_follows_its_inputs_to_another_place(bench: Workbench) -> None:
+    for schema, value in (("one", 1), ("two", 2)):
+        bench.sql(f"CREATE NAMESPACE lake.{bench.raw}{schema}")
+        bench.sql(f"CREATE TABLE lake.{bench.raw}{schema}.t USING iceberg AS SELECT {value} AS id")
+    source = "sources:\n  - name: src\n    schema: {raw}%s\n    table: t\n"
+    bench.write("sources/s.yml", source % "one")
+    bench.model("m", "SELECT id * 10 AS id FROM src")
+    bench.model("v", "MODEL (materialized view);\nSELECT src.id, m.id AS ten FROM src, m")
+    bench.told()
+    assert bench.rows("v") == [(1, 10)]
+    bench.write("sources/s.yml", source % "two")
+    bench.model("m", "MODEL (alias other);\nSELECT id * 10 AS id FROM src")
+    bench.told()
+    assert bench.rows("v") == [(2, 20)]
+    assert bench.told() == {}
+
+
+def test_nested_columns_are_read_by_field_and_never_by_place(bench: Workbench) -> None:
+    bench.sql(
+        "CREATE TABLE lake.{raw}.n (s STRUCT<a: STRING, b: STRING>,"
+        " l ARRAY<STRUCT<x: INT, y: INT>>) USING iceberg"
+    )
+    bench.sql(
+        "INSERT INTO lake.{raw}.n VALUES (named_struct('a', 'A', 'b', 'B'),"
+        " array(named_struct('x', 1, 'y', 2)))"
+    )
+    bench.model("n", "SELECT s.a, s.b, l[0].x AS x, l[0].y AS y FROM {raw}.n")
+    bench.told()
+    bench.sql("ALTER TABLE lake.{raw}.n ALTER COLUMN s.b FIRST")
+    bench.sql("ALTER TABLE lake.{raw}.n ALTER COLUMN l.element.y FIRST")
+    bench.sql("ALTER TABLE lake.{raw}.n ADD COLUMN s.c INT")
+    assert bench.told() == {"n": ("unchanged", "schema_changed")}
+    assert bench.rows("n") == [("A", "B", 1, 2)]
+
+
+def test_hints_and_white_space_do_not_move_what_is_read(bench: Workbench) -> None:
+    bench.model("m", "SELECT 1 AS id")
+    bench.model("h", "SELECT '12345678' AS v, x.id FROM (SELECT /*+ BROADCAST(m) */ * FROM m) AS x")
+    bench.told()
+    assert bench.rows("h") == [("12345678", 1)]
+    found = bench.project().query("\n   SELECT id FROM m JOIN h USING (id) ;\n").collect()
+    assert [tuple(row) for row in found] == [(1,)]
+
+
+def test_queries_run_under_the_settings_that_identity_speaks_of(bench: Workbench) -> None:
+    bench.write(
+        "sqlbuild_project.toml",
+        bench.toml('[spark.conf]\n"spark.sql.session.timeZone" = "Asia/Tokyo"\n'),
+    )
+    bench.model("z", "SELECT current_timezone() AS zone")
+    bench.told()
+    assert bench.rows("z") == [("Asia/Tokyo",)]
+
+
+def test_a_moved_or_copied_project_is_refused_before_anything_is_touched(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    bench.model("m", "SELECT 1 AS id")
+    bench.told()
+    here = bench.toml()
+    moved = bench.toml().replace(
+        f'warehouse = "{bench.settings.warehouse}"', f'warehouse = "{tmp_path}"'
+    )
+    bench.write("sqlbuild_project.toml", moved)
+    with pytest.raises(SqbError) as error:
+        bench.plan()
+    assert (error.value.code, error.value.exit_code) == ("L002", 2)
+    bench.write("sqlbuild_project.toml", here)
+    assert bench.told() == {}
+
+
+def test_fail_fast_starts_nothing_new_and_says_so(bench: Workbench) -> None:
+    bench.model("a_broken", "SELECT 1/0 AS x")
+    bench.model("b_below", "SELECT x FROM a_broken")
+    bench.model("c_other", "SELECT 1 AS x")
+    result = bench.build(fail_fast=True, concurrency=1)
+    ends = {n.name: (n.status, n.blocked_by) for n in result.nodes}
+    assert ends == {
+        "a_broken": ("failed", ()),
+        "b_below": ("blocked", ("a_broken",)),
+        "c_other": ("blocked", ()),
+    }

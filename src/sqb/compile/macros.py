@@ -33,7 +33,7 @@ def load_macros(root: Path, paths: list[str]) -> dict[str, Callable[..., object]
         sys.modules[name] = module
         try:
             spec.loader.exec_module(module)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             line = (
                 error.lineno if isinstance(error, SyntaxError) else _line(error, str(root / path))
             )

@@ -21,7 +21,7 @@ class Rows(msgspec.Struct, frozen=True):
 
 
 class NodeResult(msgspec.Struct, frozen=True):
-    """How a node ended."""
+    """How a node ended; ``blocked_by`` names the failures above it that kept it from starting."""
 
     name: str
     status: Status
@@ -29,6 +29,7 @@ class NodeResult(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     rows: Rows | None = None
     error: dict[str, object] | None = None
+    blocked_by: tuple[str, ...] = ()
 
 
 class BuildResult(msgspec.Struct, frozen=True):

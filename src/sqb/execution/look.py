@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from sqb.errors import SqbError
 from sqb.identity.expected import Expected
 from sqb.lake.catalog import Head, SqlCatalog
 from sqb.lake.facts import FactsCache
+from sqb.lake.io import is_within
 from sqb.lake.metadata import TableFacts, definition
 from sqb.state.definition import unpack
 from sqb.state.record import Record, decode, needs_repair, truth
@@ -54,8 +56,10 @@ def look(
     recorded: dict[str, Record] = {}
     repairs: dict[str, Record] = {}
     for name, relation in relations.items():
-        row = rows.get(name)
-        found = truth(decode(relation.stamp), row, relation)
+        row, stamp = rows.get(name), decode(relation.stamp)
+        if stamp is not None and not is_within(relation.location, catalog.warehouse):
+            raise _moved(relation.location, catalog.warehouse)
+        found = truth(stamp, row, relation)
         if found is None or found.node != name:
             continue
         recorded[name] = found
@@ -66,6 +70,17 @@ def look(
         recorded, lambda name: built_definition(expected[name], observed, facts, store)
     )
     return msgspec.structs.replace(observed, recorded=translated, outdated=outdated)
+
+
+def _moved(location: str, warehouse: str) -> SqbError:
+    """sqb makes its tables below the warehouse; one elsewhere came along with the catalog."""
+    return SqbError(
+        "L002",
+        f"the project was moved or copied: its catalog names {location}, "
+        f"outside the warehouse {warehouse}",
+        help="paths in Iceberg metadata are absolute: move the project back, or delete its lake "
+        "folder, load your sources into a new one and build again",
+    )
 
 
 def built_definition(

@@ -62,10 +62,11 @@ def run_all(
         nonlocal pending
         later: list[str] = []
         for name in pending:
-            ends = [results[p].status for p in waits[name] if p in results]
-            if any(status in ("failed", "blocked") for status in ends) or stopping:
-                settle(NodeResult(name, "blocked", "upstream_changed"))
-            elif len(ends) == len(waits[name]) and len(running) < concurrency:
+            above = [results[p] for p in sorted(waits[name]) if p in results]
+            failed = _failures(above)
+            if failed or stopping:
+                settle(NodeResult(name, "blocked", "upstream_changed", blocked_by=failed))
+            elif len(above) == len(waits[name]) and len(running) < concurrency:
                 start(name)
             else:
                 later.append(name)
@@ -89,6 +90,17 @@ def run_all(
                 stopping = True
                 on_stop()
     return results, bool(asked)
+
+
+def _failures(above: list[NodeResult]) -> tuple[str, ...]:
+    """The failures that these results are or come from."""
+    names = [
+        name
+        for result in above
+        if result.status in ("failed", "blocked")
+        for name in ((result.name,) if result.status == "failed" else result.blocked_by)
+    ]
+    return tuple(dict.fromkeys(names))
 
 
 @contextlib.contextmanager

@@ -342,7 +342,7 @@ def _read(location: str, warehouse: str | None) -> bytes:
                 f"outside the warehouse {warehouse}",
                 file=location,
                 help="paths in Iceberg metadata are absolute: move the project back, or delete "
-                "its lake folder and build again",
+                "its lake folder, load your sources into a new one and build again",
             ) from error
         raise _unreadable(location, error) from error
     except OSError as error:

@@ -217,14 +217,23 @@ def check_available(config: ModelConfig, file: str, lines: Mapping[str, int]) ->
     what = f"`{key} {value}`" if isinstance(value, str) else f"`{key}`"
     if key not in lines:
         what += " (from [defaults] or [path_defaults])"
-    own_kind = key == "materialized" and value not in MATERIALIZATIONS
+    near = None
+    if key == "materialized" and value not in MATERIALIZATIONS:
+        near = did_you_mean(str(value), MATERIALIZATIONS)
+    if near is not None:
+        raise SqbError(
+            "P003",
+            f"there is no materialization `{value}`",
+            file=file,
+            line=lines.get(key),
+            help=near,
+        )
     raise SqbError(
         "C011",
         f"{what} arrives in release {release}",
         file=file,
         line=lines.get(key),
-        help=(did_you_mean(str(value), MATERIALIZATIONS) if own_kind else None)
-        or "this release builds `view` and `table` models, in full whenever they are stale",
+        help="this release builds `view` and `table` models, in full whenever they are stale",
     )
 
 

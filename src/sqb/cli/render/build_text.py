@@ -86,7 +86,7 @@ def show_end(
         if node.error is not None and not _is_stop(node, result):
             out.important()
             out.important(error_text(node.error, out, root, config))
-    blocked = [node.name for node in result.nodes if node.status == "blocked"]
+    blocked = [node.name for node in result.nodes if node.status == "blocked" and node.blocked_by]
     if blocked and not result.interrupted:
         out.important()
         names = some(blocked, out.width - 45)
@@ -109,6 +109,7 @@ def last_line(result: BuildResult, out: Output, seconds: float) -> str:
     """``done: 5 built, 1 unchanged, 41 current in 12.3s``"""
     ended = Counter(node.status for node in result.nodes)
     stopped = sum(1 for node in result.nodes if _is_stop(node, result))
+    blocked = sum(1 for node in result.nodes if node.blocked_by and not result.interrupted)
     parts = [
         (ended["success"], "built", "green"),
         (ended["unchanged"], "unchanged", "cyan"),
@@ -117,7 +118,8 @@ def last_line(result: BuildResult, out: Output, seconds: float) -> str:
         (ended["current"], "current", "green"),
         (ended["failed"] - stopped, "failed", "red"),
         (stopped, "stopped", "red"),
-        (ended["blocked"], "not started" if result.interrupted else "blocked", "red"),
+        (blocked, "blocked", "red"),
+        (ended["blocked"] - blocked, "not started", "red"),
     ]
     head, colour = "done", "green"
     if result.failed:

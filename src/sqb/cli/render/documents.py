@@ -76,4 +76,12 @@ def _ended(node: PlannedNode, result: NodeResult) -> dict[str, Any]:
         "error": result.error,
         "audits": [],
         "tests": [],
+        **_blocked_by(result),
     }
+
+
+def _blocked_by(result: NodeResult) -> dict[str, Any]:
+    """The failure above as the cause, where there is one."""
+    if not result.blocked_by:
+        return {}
+    return {"cause": {"node": result.blocked_by[0], "reason": "upstream_changed"}}
