@@ -25,7 +25,13 @@ from sqb.freshness.observe import observe_sources
 from sqb.graph.graph import Graph
 from sqb.graph.selectors import Selectable, select
 from sqb.identity.constants import bound_constants, clock
-from sqb.identity.expected import Expected, build_graph, expect, session_time_zone
+from sqb.identity.expected import (
+    Expected,
+    build_graph,
+    expect,
+    session_time_zone,
+    settings_text,
+)
 from sqb.lake.catalog import SqlCatalog
 from sqb.lake.facts import FactsCache
 from sqb.lake.staging import stage_schema
@@ -223,7 +229,8 @@ class Project:
             before = built_definition(self.expected[name], observed, self.facts, self.store)
             after = self.compiled.models[name].sql
         else:
-            before, after = observed.recorded[name].config, expected.config
+            before = settings_text(observed.recorded[name].config)
+            after = settings_text(expected.config)
         if before is None:
             return None
         lines = difflib.unified_diff(
@@ -232,7 +239,7 @@ class Project:
             "built",
             expected.path,
             lineterm="",
-            n=2,
+            n=2 if reason == "query_changed" else 0,
         )
         return "\n".join(lines)
 

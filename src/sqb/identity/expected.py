@@ -59,6 +59,18 @@ def session_settings(conf: Mapping[str, str]) -> str:
     return json.dumps(session_conf(conf), sort_keys=True)
 
 
+def settings_text(config: str) -> str:
+    """``Expected.config`` for people: a line per setting.
+
+    >>> settings_text('{"materialized":"table"}\\n{"spark.sql.ansi.enabled":"true"}')
+    'materialized: "table"\\nspark.sql.ansi.enabled: "true"'
+    """
+    lines: list[str] = []
+    for part in config.splitlines():
+        lines += [f"{key}: {json.dumps(value)}" for key, value in json.loads(part).items()]
+    return "\n".join(lines)
+
+
 def session_time_zone(conf: Mapping[str, str]) -> str:
     """The time zone that queries run in."""
     key = "spark.sql.session.timeZone"

@@ -70,16 +70,16 @@ def _parse(tokens: Tokens, file: str) -> exp.Query:
             "SQL that can't be parsed" + (f", near `{near}`" if near else ""),
             file=file,
             line=first_line + int(first.get("line") or 1) - 1,
-            help=_sentence(str(first.get("description") or "")),
+            help=_help(tokens.sql, str(first.get("description") or "")),
         ) from error
     statements = [s for s in parsed if s is not None]
     if len(statements) != 1:
         raise SqbError(
             "P004",
-            f"a model is one query, this file holds {len(statements)} statements",
+            f"one query is expected, here are {len(statements)} statements",
             file=file,
             line=first_line,
-            help="keep one SELECT per file",
+            help="keep one SELECT",
         )
     tree = statements[0]
     if isinstance(tree, exp.Subquery):
@@ -87,7 +87,7 @@ def _parse(tokens: Tokens, file: str) -> exp.Query:
     if not isinstance(tree, exp.Query):
         raise SqbError(
             "P004",
-            f"a model is a query, this is {type(tree).__name__.upper()}",
+            f"a query is expected, this is {type(tree).__name__.upper()}",
             file=file,
             line=first_line,
             help="write a SELECT; sqb makes the table or view itself",
@@ -95,13 +95,13 @@ def _parse(tokens: Tokens, file: str) -> exp.Query:
     return tree
 
 
-def _sentence(description: str) -> str | None:
-    """sqlglot's own explanation, without the names of its internals."""
-    if "Token token_type" in description or "<class" in description or not description:
-        return "check the SQL around this line"
-    return description.rstrip(".").replace(
-        "Invalid expression / Unexpected token", "unexpected word"
-    )
+def _help(sql: str, description: str) -> str:
+    """What to do about SQL that can't be parsed; the parser's own words where they help."""
+    if "{{" in sql or "{%" in sql:
+        return "this looks like dbt's Jinja: settings go into MODEL (…), a model is just its name"
+    if description.startswith("Expecting"):
+        return f"{description.rstrip('.').replace('Expecting', 'expected')} here"
+    return "check the SQL around this line"
 
 
 def _refuse_untyped(tree: exp.Query, file: str, first_line: int) -> None:

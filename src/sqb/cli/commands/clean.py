@@ -31,8 +31,9 @@ def clean(call: Call, *, yes: bool) -> None:
         # with the state in place, git must go on ignoring the folder
         if not (keep and (entry.name.startswith(_STATE) or entry.name == ".gitignore"))
     ]
-    if doomed and not yes:
-        _confirm(call, folder, kept=keep)
+    if doomed and not yes and not _confirmed(call, folder, kept=keep):
+        call.out.important("Nothing removed")
+        return
     for entry in doomed:
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
@@ -49,7 +50,7 @@ def clean(call: Call, *, yes: bool) -> None:
         call.out.important("Nothing to remove")
 
 
-def _confirm(call: Call, folder: Path, *, kept: bool) -> None:
+def _confirmed(call: Call, folder: Path, *, kept: bool) -> bool:
     if call.out.json or not sys.stdin.isatty():
         raise SqbError(
             "C010",
@@ -57,7 +58,7 @@ def _confirm(call: Call, folder: Path, *, kept: bool) -> None:
             help="add --yes",
         )
     note = f" except {_STATE}" if kept else ""
-    click.confirm(f"Remove everything in {folder}{note}?", abort=True)
+    return click.confirm(f"Remove everything in {folder}{note}?")
 
 
 command = sqb_command(
