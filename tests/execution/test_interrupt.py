@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SLOW = (
     "SELECT sum(a.id * b.id % 7) AS s\n"
-    "FROM range(40000000) AS a(id) CROSS JOIN range(40000000) AS b(id)"
+    "FROM range(0, 40000000, 1, 1) AS a(id) CROSS JOIN range(0, 40000000, 1, 1) AS b(id)"
 )
 
 
