@@ -44,7 +44,7 @@ def moved_inputs(
         elif _reshaped(state, before) if schema_only else _moved(state, before):
             out.append(Moved(name, _reason(name, state, before, sources)))
     # what is no longer read was consumed all the same
-    out += [Moved(name, "upstream_changed") for name in consumed if name not in set(inputs)]
+    out += [Moved(name, "upstream_changed") for name in consumed if name not in inputs]
     return out
 
 

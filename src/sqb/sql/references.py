@@ -158,9 +158,10 @@ def _calls(tokens: Tokens, file: str) -> list[Reference]:
 
 def _tables(sql: str, tree: exp.Query, first_line: int, file: str) -> list[Reference]:
     found: list[Reference] = []
+    hinted = "/*+" in sql
     for table in tree.find_all(exp.Table):
         identifier = table.this
-        if table.find_ancestor(exp.Hint) is not None:
+        if hinted and table.find_ancestor(exp.Hint) is not None:
             continue
         if isinstance(identifier, exp.Dot) or identifier.name.upper() == "IDENTIFIER":
             raise SqbError(

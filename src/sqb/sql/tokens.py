@@ -183,6 +183,11 @@ def canonical_of(tokens: Tokens) -> str:
 
 
 @cache
+def _folded(raw: str) -> str:
+    return " ".join(raw.upper().split())
+
+
+@cache
 def _keyword(raw: str) -> str:
     """The folded form of a keyword, else an empty text.
 
@@ -217,7 +222,7 @@ def _canonical(parsed: list[Token], raws: list[str]) -> list[str]:
             continue
         word = "" if kind in _TEXT_TYPES else _keyword(raw)
         if word:
-            following = " ".join(raws[i + 1].upper().split()) if i + 1 < count else ""
+            following = _folded(raws[i + 1]) if i + 1 < count else ""
             aliased = operand and following in _NAME_ENDS and clauses[-1] in _ALIAS_CLAUSES
             if (
                 previous in ("AS", ".", ":")
