@@ -70,12 +70,15 @@ def _write_sql(
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     written: list[str] = []
+    base = str(folder)
     for name in project.expected:
         model = compiled.models.get(name)
         if model is None or name not in selected:
             continue
         text = render(model.sql, model.analysis, compiled.bindings[name], place, {}).text
-        _write(folder / f"{name}.sql", (text.strip() + "\n").encode())
+        # plain strings: with thousands of models a path object each is a tenth of the time
+        with open(f"{base}/{name}.sql", "wb") as file:  # noqa: PTH123
+            file.write((text.strip() + "\n").encode())
         written.append(f".sqb/compiled/{name}.sql")
     return written
 
