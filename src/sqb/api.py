@@ -20,7 +20,7 @@ from sqb.compile.compiler import compile_project
 from sqb.compile.nodes import Compiled
 from sqb.errors import SqbError, did_you_mean
 from sqb.execution.events import BuildResult, Event
-from sqb.execution.look import Observed, built_definition, look
+from sqb.execution.look import Observed, look
 from sqb.freshness.observe import observe_sources
 from sqb.graph.graph import Graph
 from sqb.graph.selectors import Selectable, select
@@ -30,7 +30,6 @@ from sqb.identity.expected import (
     build_graph,
     expect,
     session_time_zone,
-    settings_text,
 )
 from sqb.lake.catalog import SqlCatalog
 from sqb.lake.facts import FactsCache
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sqb.execution.events import Listener
+    from sqb.execution.run import Run
 
 
 #: One selector or several; several are united.
@@ -211,37 +211,11 @@ class Project:
 
     def _with_diffs(self, plan: Plan, observed: Observed) -> Plan:
         """The plan with a diff of the definition where that is the reason."""
-        nodes = list(plan.nodes)
-        changed = False
-        for i, node in enumerate(nodes):
-            if node.reason not in ("query_changed", "config_changed") or node.action != "run":
-                continue
-            diff = self._diff(node.name, node.reason, observed)
-            nodes[i] = msgspec.structs.replace(node, diff=diff)
-            changed = True
-        return msgspec.structs.replace(plan, nodes=tuple(nodes)) if changed else plan
+        if not any(node.action == "run" for node in plan.nodes):
+            return plan
+        from sqb.execution.diffs import with_diffs
 
-    def _diff(self, name: str, reason: str, observed: Observed) -> str | None:
-        import difflib
-
-        expected = self.expected[name]
-        if reason == "query_changed":
-            before = built_definition(self.expected[name], observed, self.facts, self.store)
-            after = self.compiled.models[name].sql
-        else:
-            before = settings_text(observed.recorded[name].config)
-            after = settings_text(expected.config)
-        if before is None:
-            return None
-        lines = difflib.unified_diff(
-            before.strip().splitlines(),
-            after.strip().splitlines(),
-            "built",
-            expected.path,
-            lineterm="",
-            n=2 if reason == "query_changed" else 0,
-        )
-        return "\n".join(lines)
+        return with_diffs(plan, self.compiled, self.expected, observed, self.facts, self.store)
 
     # Do
 
@@ -305,21 +279,10 @@ class Project:
     ) -> BuildResult:
         from sqb.execution.artifacts import Artifacts
         from sqb.execution.build import execute
-        from sqb.execution.run import Run
 
         run_id = new_run_id()
         artifacts = Artifacts(self.work_dir / "runs" / run_id, plan)
-        run = Run(
-            run_id,
-            time.time_ns() // 1000,
-            self.config,
-            self.compiled,
-            situation,
-            verdicts,
-            observed.heads,
-            self.catalog,
-            self.facts,
-        )
+        run = self._run(run_id, situation, verdicts, observed)
         hear = artifacts.listening(listener)
 
         def open_session() -> SparkSession:
@@ -343,6 +306,28 @@ class Project:
         self.facts.save(h.location for h in observed.heads.values())
         artifacts.finish(result)
         return result
+
+    def _run(
+        self,
+        run_id: str,
+        situation: Situation,
+        verdicts: dict[str, Verdict],
+        observed: Observed,
+    ) -> Run:
+        from sqb.execution.run import Run
+
+        return Run(
+            run_id,
+            time.time_ns() // 1000,
+            self.config,
+            self.compiled,
+            situation,
+            verdicts,
+            observed.heads,
+            self.catalog,
+            self.facts,
+            self.environ,
+        )
 
     def session(self, log_file: Path | None = None) -> SparkSession:
         """The Spark session: the one handed in, else this project's own, started on first use."""
@@ -386,7 +371,6 @@ class Project:
     def explain(self, name: str) -> Explanation:
         """Why a node would run or not, and the SQL a run would send."""
         from sqb.execution.reading import statement, view_statement
-        from sqb.execution.run import Run
 
         if name not in self.expected:
             raise SqbError(
@@ -400,17 +384,7 @@ class Project:
             selected, observed, force=False, full_refresh=False
         )
         only = msgspec.structs.replace(plan, nodes=tuple(n for n in plan.nodes if n.name == name))
-        run = Run(
-            "explain",
-            0,
-            self.config,
-            self.compiled,
-            situation,
-            verdicts,
-            observed.heads,
-            self.catalog,
-            self.facts,
-        )
+        run = self._run("explain", situation, verdicts, observed)
         model = self.compiled.models.get(name)
         sql = ""
         if model is not None:

@@ -83,7 +83,7 @@ def _seed(run: Run, name: str) -> Seed:
     """The seed's rows, which must be the very ones that were planned."""
     compiled = run.compiled.seeds[name]
     files = read_files(Path(run.config.root))
-    specs = load_seed_specs(files.seed_yaml)
+    specs = load_seed_specs(files.seed_yaml, run.environ)
     content = files.seeds.get(compiled.path)
     seed = read_seed(compiled.path, content, specs.get(name)) if content is not None else None
     if seed is None or digest(seed_identity(seed)) != compiled.content_hash:

@@ -50,6 +50,7 @@ class Run:
         heads: Mapping[tuple[str, str], Head],
         catalog: SqlCatalog,
         facts: FactsCache,
+        environ: Mapping[str, str],
     ) -> None:
         self.id = run_id
         self.now_us = now_us
@@ -60,6 +61,7 @@ class Run:
         self.heads = heads
         self.catalog = catalog
         self.facts = facts
+        self.environ = environ
         self.pool: SessionPool | None = None
         self._published: dict[str, Published] = {}
         self._lock = threading.Lock()

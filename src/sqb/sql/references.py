@@ -180,7 +180,13 @@ def _tables(sql: str, tree: exp.Query, first_line: int, file: str) -> list[Refer
         first = qualifiers[0] if qualifiers else identifier
         start, end = int(first.meta["start"]), int(identifier.meta["end"]) + 1
         if sql[start:end].replace("`", "").split(".")[0].strip() != parts[0].split(".")[0].strip():
-            raise AssertionError(f"{file}: the name {parts} is not where the parser saw it")
+            raise SqbError(
+                "P004",
+                f"`{'.'.join(parts)}`: the place of this name in the query can't be found",
+                file=file,
+                line=first_line,
+                help="write the name as schema.table, without blanks or comments inside",
+            )
         found.append(
             Reference(
                 "name" if len(parts) == 1 else "table",
