@@ -398,3 +398,14 @@ def test_fail_fast_starts_nothing_new_and_says_so(bench: Workbench) -> None:
         "b_below": ("blocked", ("a_broken",)),
         "c_other": ("blocked", ()),
     }
+
+
+def test_a_record_names_the_snapshot_of_every_table_that_was_read(shop: Workbench) -> None:
+    shop.told()
+    recorded = shop.project().observe().recorded
+    orders = f"{shop.raw}.orders"
+    # `totals` reads the orders through the view `stg`
+    assert set(recorded["totals"].pins) == {"names", orders}
+    assert recorded["totals"].pins["names"] == recorded["names"].snapshot
+    snapshots = shop.sql(f"SELECT snapshot_id FROM lake.{orders}.snapshots")
+    assert (recorded["totals"].pins[orders],) in snapshots

@@ -6,7 +6,7 @@ Shared by the threads of the scheduler; the little that changes is behind a lock
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -153,6 +153,7 @@ class Run:
         local = definition_local(expected, before) if keep_local else expected.local
         upstream = {n: s.version for n, s in states.items() if n in self.situation.expected}
         constants = {key: self.situation.constants[key] for key in expected.constants}
+        through = self._through(states)
         return Record(
             node=name,
             type=expected.type,
@@ -174,8 +175,18 @@ class Run:
             ),
             constants=constants,
             rows=rows,
-            through=self._through(states),
+            through=through,
+            pins=self._pins([*states, *through]),
         )
+
+    def _pins(self, names: Iterable[str]) -> dict[str, int]:
+        """The snapshots that stood for these tables in this run; views and empty tables have none."""
+        found = {name: self.relation(name) for name in names}
+        return {
+            name: facts.snapshot_id
+            for name, facts in found.items()
+            if facts is not None and facts.snapshot_id is not None
+        }
 
     def _through(self, inputs: Mapping[str, InputState]) -> dict[str, str]:
         """The tables read through the views among ``inputs``, with what they were."""

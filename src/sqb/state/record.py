@@ -28,7 +28,9 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     ``table`` is the relation's shape (columns, for a view its SQL), so that an ALTER by someone
     else is seen; ``schema`` the hash of its names and types, which readers
     compare. ``through`` has the data ids of the tables that were read through views, to tell later
-    which of them moved. ``ts`` is in microseconds since the epoch.
+    which of them moved. ``pins`` has the snapshot of every table that was read, also through
+    views: what a refresh by rows starts from, so upkeep must keep it. ``ts`` is in microseconds
+    since the epoch.
     """
 
     node: str
@@ -50,6 +52,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     constants: dict[str, str] = {}
     rows: int | None = None
     through: dict[str, str] = {}
+    pins: dict[str, int] = {}
 
     def consumed(self) -> dict[str, Consumed]:
         """The inputs by name."""
