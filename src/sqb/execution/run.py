@@ -180,7 +180,7 @@ class Run:
         )
 
     def _pins(self, names: Iterable[str]) -> dict[str, int]:
-        """The snapshots that stood for these tables in this run; views and empty tables have none."""
+        """The snapshots these tables were read at; a view or an empty table has none."""
         found = {name: self.relation(name) for name in names}
         return {
             name: facts.snapshot_id
