@@ -23,7 +23,7 @@ def explain(
         if error.file is None and model is not None:
             error.file, error.line = model.path, model.first_line
         return error
-    message = _message(error)
+    message = message_of(error)
     line = None
     if model is not None and sent is not None:
         offset = _offset(error, sent.text)
@@ -44,7 +44,7 @@ def _is_spark(error: Exception) -> bool:
     return module.startswith(("pyspark", "py4j"))
 
 
-def _message(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """The first telling sentence, without error class, SQL state, plan and Java stack."""
     text = str(getattr(error, "desc", None) or error).strip()
     if text.startswith("An error occurred while calling"):

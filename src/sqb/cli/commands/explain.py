@@ -8,17 +8,19 @@ import click
 
 from sqb.cli.call import Call
 from sqb.cli.call import command as sqb_command
+from sqb.cli.render.waiting import Waiting
 
 if TYPE_CHECKING:
-    from sqb.api import Explanation, Project
+    from sqb.api import Project
+    from sqb.execution.explaining import Explanation
 
 
 def explain(call: Call, *, model: str) -> None:
     """Explain one node."""
     call.no_selection("explain")
-    project = call.project()
-    found = project.explain(model)
-    inputs = _inputs(project, found)
+    with call.project() as project:
+        found = project.explain(model, listener=Waiting(call).hear)
+        inputs = _inputs(project, found)
     if call.out.json:
         from sqb.cli.render.documents import planned_node
 
@@ -58,16 +60,15 @@ def _inputs(project: Project, found: Explanation) -> list[dict[str, Any]]:
 
     What is seen through a view, and what is not built, has no version of its own: ``now`` is null.
     """
-    from sqb.freshness.observe import observe_sources
-
     observed = project.observe()
-    sources = observe_sources(project.compiled.sources.values(), observed.heads, project.facts)
+    sightings = found.sightings
     consumed = found.record.consumed() if found.record is not None else {}
     out: list[dict[str, Any]] = []
     for name in dict.fromkeys((*found.upstream, *consumed)):
         now: str | None = None
-        if name in sources:
-            now = sources[name].data
+        sighting = sightings.get(name)
+        if sighting is not None:
+            now = sighting.state.data if sighting.state is not None else None
         elif name in observed.recorded and observed.recorded[name].materialized != "view":
             now = observed.recorded[name].data
         before = consumed[name].data if name in consumed else None
@@ -77,6 +78,9 @@ def _inputs(project: Project, found: Explanation) -> list[dict[str, Any]]:
                 "recorded": before,
                 "now": now,
                 "changed": None if now is None or before is None else now != before,
+                "reading": sighting.reading if sighting is not None else None,
+                "value": sighting.value if sighting is not None and sighting.watched else None,
+                "why": (sighting.why or None) if sighting is not None else None,
             }
         )
     return out

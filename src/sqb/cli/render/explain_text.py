@@ -11,7 +11,7 @@ from sqb.cli.render.plan_text import diff_lines
 from sqb.cli.render.words import NOTES, count, some, words, wrapped
 
 if TYPE_CHECKING:
-    from sqb.api import Explanation
+    from sqb.execution.explaining import Explanation
     from sqb.planning.plan import PlannedNode
 
 _LABELS = 12
