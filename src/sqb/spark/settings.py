@@ -86,6 +86,9 @@ def spark_conf(settings: SparkSettings, jar_paths: Sequence[Path]) -> dict[str, 
     conf = own | settings.conf
     prefix = f"spark.sql.catalog.{settings.catalog_name}"
     conf[f"{prefix}.cache-enabled"] = "false"
+    # Tables of other Iceberg catalogs are pinned too: a cache would not know the pinned snapshot.
+    for name in [key for key, value in conf.items() if value == CATALOG_CLASS]:
+        conf.setdefault(f"{name}.cache-enabled", "false")
     conf["spark.sql.extensions"] = _joined(conf.get("spark.sql.extensions"), [EXTENSIONS], ",")
     paths = [str(path) for path in jar_paths]
     if settings.is_local:

@@ -13,6 +13,7 @@ from sqb.cli.render.waiting import Waiting
 if TYPE_CHECKING:
     from sqb.api import Project
     from sqb.execution.explaining import Explanation
+    from sqb.freshness.sighting import Sighting
 
 
 def explain(call: Call, *, model: str) -> None:
@@ -77,13 +78,20 @@ def _inputs(project: Project, found: Explanation) -> list[dict[str, Any]]:
                 "name": name,
                 "recorded": before,
                 "now": now,
-                "changed": None if now is None or before is None else now != before,
+                "changed": None if now is None or before is None else _moved(sighting, before, now),
                 "reading": sighting.reading if sighting is not None else None,
                 "value": sighting.value if sighting is not None and sighting.watched else None,
                 "why": (sighting.why or None) if sighting is not None else None,
             }
         )
     return out
+
+
+def _moved(sighting: Sighting | None, before: str, now: str) -> bool:
+    from sqb.identity.data_id import tolerated
+
+    tolerance = sighting.tolerance if sighting is not None else None
+    return now != before and not tolerated(before, now, tolerance)
 
 
 command = sqb_command(
