@@ -274,6 +274,9 @@ def link(
     disabled = frozenset(m.name for m in models if not m.settings.enabled)
     names = _names(config, enabled, seed_names, sources, disabled)
     used = dict(sources)
+    expressions = names.inside_sources("expression", used)
+    probes = names.inside_sources("probe", used)
+    names.refuse_circles(expressions)
     bindings: dict[str, tuple[Binding, ...]] = {}
     parents: dict[str, tuple[str, ...]] = {}
     for name, model in enabled.items():
@@ -287,9 +290,6 @@ def link(
             names.refuse_files(bound, model.path)
         bindings[name] = tuple(bound)
         parents[name] = tuple(dict.fromkeys(b.name for b in bound))
-    expressions = names.inside_sources("expression", used)
-    probes = names.inside_sources("probe", used)
-    names.refuse_circles(expressions)
     for name in (*seed_names, *used):
         parents[name] = ()
     return Compiled(enabled, seed_names, used, bindings, parents, disabled, expressions, probes)

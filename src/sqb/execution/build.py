@@ -247,8 +247,8 @@ def _observed(
     readers: dict[str, list[str]] = {}
     for name, outcome in outcomes.items():
         record, before = outcome.published.record, run.situation.recorded.get(name)
-        was = _consumed_data(before) if before is not None else {}
-        for source, data in _consumed_data(record).items():
+        was = before.read() if before is not None else {}
+        for source, data in record.read().items():
             sighting = run.situation.sightings.get(source)
             if sighting is not None and sighting.value is not None and was.get(source) != data:
                 readers.setdefault(source, []).append(name)
@@ -257,8 +257,3 @@ def _observed(
         for source, names in readers.items()
         if unfinished.isdisjoint(run.situation.graph.descendants([source]))
     }
-
-
-def _consumed_data(record: Record) -> dict[str, str]:
-    """The data ids that a relation was made from, also behind views."""
-    return {item.name: item.data for item in record.inputs} | record.through

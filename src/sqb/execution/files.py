@@ -37,7 +37,7 @@ def bind_files(session: SparkSession, look: SourceLook, names: Iterable[str]) ->
         if spec is None:
             raise AssertionError("a source of files")
         frame = read_files(session, name, spec, look.listings[name])
-        frame.createOrReplaceTempView(quote(files_view(name)))
+        frame.createOrReplaceTempView(files_view(name))
     return found
 
 

@@ -59,11 +59,13 @@ def amend(run: Run, name: str, states: dict[str, InputState]) -> Outcome:
     record = run.make_record(
         name, states, facts, data=data, schema=schema, rows=before.rows, keep_local=True
     )
-    unread = record.seen.keys() & before.seen.keys()
+    through = record.through | {n: before.through[n] for n in kept if n in before.through}
+    record = msgspec.structs.replace(record, through=through)
+    then, now = before.read(), record.read()
+    unread = [n for n in record.seen if n in before.seen and then.get(n) == now.get(n)]
     record = msgspec.structs.replace(
         record,
         snapshot=before.snapshot,
-        through=record.through | {n: before.through[n] for n in kept if n in before.through},
         seen=record.seen | {n: before.seen[n] for n in unread},
         pins=record.pins | {n: before.pins[n] for n in unread if n in before.pins},
     )

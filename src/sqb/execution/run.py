@@ -67,6 +67,7 @@ class Run:
         self.facts = facts
         self.environ = environ
         self.pool: SessionPool | None = None
+        self._tolerant = {n: s for n, s in situation.sightings.items() if s.tolerance is not None}
         self._published: dict[str, Published] = {}
         self._lock = threading.Lock()
 
@@ -128,7 +129,7 @@ class Run:
         self, name: str, states: Mapping[str, InputState]
     ) -> tuple[dict[str, InputState], dict[str, InputState]]:
         """``states`` as a node that stands sees them, and the sources whose lag it tolerates."""
-        kept = kept_sources(self.situation.recorded[name], self.situation.sightings)
+        kept = kept_sources(self.situation.recorded[name], self._tolerant)
 
         def view(parent: str) -> Record | None:
             record = self.record(parent) if parent in self.situation.expected else None

@@ -319,8 +319,7 @@ def _consumed_value(
     for record in records:
         if record.seen.get(name) != at:
             continue
-        consumed = record.consumed().get(name)
-        data = consumed.data if consumed is not None else record.through.get(name, "")
+        data = record.read().get(name, "")
         value = observed_value(data)
         columns = look.physical(name).declared
         if value is not None and data == value_data(look.spec_of(name, session), columns, *value):

@@ -18,11 +18,11 @@ from sqb.state.record import Record
 def kept_sources(record: Record, sightings: Mapping[str, Sighting]) -> dict[str, InputState]:
     """The sources whose movement ``record``'s reader tolerates, as it consumed them."""
     out: dict[str, InputState] = {}
+    read = record.read()
     for name, sighting in sightings.items():
         if sighting.tolerance is None or sighting.state is None:
             continue
-        consumed = record.consumed().get(name)
-        before = consumed.data if consumed is not None else record.through.get(name)
+        before = read.get(name)
         now = sighting.state.data
         if before is not None and before != now and tolerated(before, now, sighting.tolerance):
             out[name] = msgspec.structs.replace(sighting.state, data=before)

@@ -56,6 +56,10 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     pins: dict[str, int] = {}
     seen: dict[str, str] = {}
 
+    def read(self) -> dict[str, str]:
+        """The data ids of all that it was made from, also behind views."""
+        return {item.name: item.data for item in self.inputs} | self.through
+
     def consumed(self) -> dict[str, Consumed]:
         """The inputs by name."""
         return {item.name: item for item in self.inputs}
