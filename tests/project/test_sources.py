@@ -115,6 +115,7 @@ def test_freshness_that_makes_no_sense_is_refused(written: str, message: str) ->
         ("sources:\n  - name: a\n    path: x", "P011", 3, "needs `format`"),
         ("sources:\n  - name: a\n    schema: x\n    format: csv", "P011", 4, "belongs to `path`"),
         ("sources:\n  - name: a\n    path: x\n    expression: y", "P011", 4, "both"),
+        ("sources:\n  - {name: a, path: 's3://b/c', format: csv}", "P011", 2, "only local"),
         ("sources:\n  - {name: a, schema: x, options: {a: b}}", "P011", 2, "belongs to `path`"),
         (
             "sources:\n  - {name: a, path: x, format: csv, options: {basePath: b}}",

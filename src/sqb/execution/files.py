@@ -6,6 +6,7 @@ columns or the values that are expected fails the model instead of giving NULLs.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -44,7 +45,9 @@ def bind_files(session: SparkSession, look: SourceLook, names: Iterable[str]) ->
 def release_files(session: SparkSession, names: Iterable[str]) -> None:
     """Take the temp views away again."""
     for name in names:
-        session.catalog.dropTempView(files_view(name))
+        # One that stays is replaced before it is used again; the error that led here matters more.
+        with contextlib.suppress(Exception):
+            session.catalog.dropTempView(files_view(name))
 
 
 def check_unchanged(look: SourceLook, names: Iterable[str]) -> None:

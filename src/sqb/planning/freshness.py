@@ -79,10 +79,10 @@ def _unseen(
     ]
     if not stay:
         return None
-    others = f" and {len(stay) - 1} more" if len(stay) > 1 else ""
+    others = f" and {len(stay) - 1} more stay as they are" if len(stay) > 1 else " stays as it is"
     return PlanWarning(
         "S305",
         sighting.name,
         f"source `{sighting.name}` was written to, but its freshness value ({sighting.value}) "
-        f"gives no reason to run: `{stay[0]}`{others} stay as they are",
+        f"gives no reason to run: `{stay[0]}`{others}",
     )

@@ -154,6 +154,12 @@ def _source(entry: Table) -> Source:
         if value is not None and (path or expression):
             other = "path" if path else "expression"
             raise entry.wrong(key, f"source `{name}` has both `{key}` and `{other}`")
+    if path is not None and "://" in path and not path.startswith("file://"):
+        raise entry.wrong(
+            "path",
+            f"source `{name}`: only local and mounted files can be listed",
+            "read an object store through a table, or through a catalog in [spark.conf]",
+        )
     file_format = entry.choice("format", ("parquet", "csv", "json"))
     if path is not None and file_format is None:
         raise entry.wrong("path", f"source `{name}` needs `format`: parquet, csv or json")
