@@ -89,3 +89,9 @@ def test_the_age_of_files_is_that_of_the_newest(tmp_path: Path) -> None:
     fill(tmp_path, "d/a.csv", "d/b.csv")
     os.utime(tmp_path / "d/a.csv", ns=(0, 2 * 10**18))
     assert list_files("d", tmp_path).newest_us == 2 * 10**15
+
+
+def test_a_link_back_up_is_not_followed_for_ever(tmp_path: Path) -> None:
+    fill(tmp_path, "d/a.csv")
+    (tmp_path / "d/up").symlink_to(tmp_path / "d")
+    assert [Path(f.path).name for f in list_files("d", tmp_path).files] == ["a.csv"]

@@ -63,14 +63,20 @@ class SourceLook:
             if source.files is not None:
                 self.listings[name] = list_files(source.files.path, root)
             elif source.is_table:
-                key = (source.namespace, source.table)
-                found = (heads if source.catalog is None else others.get(source.catalog, {})).get(
-                    key
-                )
-                if found is not None:
-                    cache = facts if source.catalog is None else foreign
-                    self.facts[name] = cache.get(found.location)
+                there = heads if source.catalog is None else others.get(source.catalog, {})
+                head = there.get((source.namespace, source.table))
+                if head is not None and source.catalog is None:
+                    self.facts[name] = facts.get(head.location)
+                elif head is not None:
+                    self._read_foreign(name, head, foreign)
         self._openable = frozenset(others)
+
+    def _read_foreign(self, name: str, head: Head, facts: FactsCache) -> None:
+        """Someone else's metadata may lie where only Spark can read it."""
+        try:
+            self.facts[name] = facts.get(head.location)
+        except SqbError as error:
+            self._why[name] = error.message
 
     # What is there
 
@@ -95,10 +101,13 @@ class SourceLook:
             return self._expression(name, source)
         facts = self.facts.get(name)
         if facts is None:
-            if source.catalog is None or source.catalog in self._openable:
+            unread = self._why.get(name)
+            if unread is None and (source.catalog is None or source.catalog in self._openable):
                 return Physical(None, place=place, why=f"there is no table {place}")
-            why = self._why.get(source.catalog) or (
-                f"sqb can't see versions in the catalog `{source.catalog}`"
+            why = (
+                unread
+                or self._why.get(f"{source.catalog}.")
+                or (f"sqb can't see versions in the catalog `{source.catalog}`")
             )
             return Physical(UNKNOWN, place=place, why=why)
         if facts.kind == "view":
@@ -348,7 +357,7 @@ def _foreign_heads(
         try:
             out[name] = catalog.heads(namespaces)
         except SqbError as error:
-            why[name] = f"the catalog `{name}` can't be opened: {error.message}"
+            why[f"{name}."] = f"the catalog `{name}` can't be opened: {error.message}"
     return out
 
 

@@ -75,7 +75,14 @@ def changed(listing: Listing) -> list[str]:
 
 def _below(folder: Path) -> list[Path]:
     found: list[Path] = []
+    met: set[str] = set()
     for where, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(where)
+        if real in met:
+            # a link back to a folder above would go on for ever
+            folders.clear()
+            continue
+        met.add(real)
         folders[:] = [name for name in folders if not _passed_over(name)]
         found += [Path(where, name) for name in files if not _passed_over(name)]
     return found
