@@ -17,6 +17,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def other_catalogs(folder: Path) -> dict[str, str]:
+    """Two catalogs beside the lake: ``other`` is Iceberg too, ``app`` a database of someone."""
+    other, app = "spark.sql.catalog.other", "spark.sql.catalog.app"
+    return {
+        other: "org.apache.iceberg.spark.SparkCatalog",
+        f"{other}.type": "jdbc",
+        f"{other}.uri": f"jdbc:sqlite:{folder / 'other.db'}",
+        f"{other}.jdbc.schema-version": "V1",
+        f"{other}.warehouse": str(folder / "other"),
+        app: "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+        f"{app}.url": f"jdbc:sqlite:{folder / 'app.db'}",
+        f"{app}.driver": "org.sqlite.JDBC",
+    }
+
+
 @pytest.fixture(scope="session")
 def jars() -> list[Path]:
     """The default jars, fetched into the user's cache if they are not there."""
@@ -33,7 +48,7 @@ def spark_settings(tmp_path_factory: pytest.TempPathFactory, jars: list[Path]) -
         warehouse=str(lake),
         master="local[2]",
         jars=tuple(str(jar) for jar in jars),
-        conf={"spark.sql.shuffle.partitions": "2"},
+        conf={"spark.sql.shuffle.partitions": "2", **other_catalogs(lake)},
     )
 
 

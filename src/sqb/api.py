@@ -21,16 +21,11 @@ from sqb.compile.nodes import Compiled
 from sqb.errors import SqbError, did_you_mean
 from sqb.execution.events import BuildResult, Event
 from sqb.execution.look import Observed, look
-from sqb.freshness.observe import observe_sources
+from sqb.execution.sources import SourceLook
+from sqb.execution.watching import SourceWatch
 from sqb.graph.graph import Graph
 from sqb.graph.selectors import Selectable, select
-from sqb.identity.constants import bound_constants, clock
-from sqb.identity.expected import (
-    Expected,
-    build_graph,
-    expect,
-    session_time_zone,
-)
+from sqb.identity.expected import Expected, build_graph, constants_of, expect
 from sqb.lake.catalog import SqlCatalog
 from sqb.lake.facts import FactsCache
 from sqb.lake.staging import stage_schema
@@ -40,30 +35,20 @@ from sqb.planning.planner import decide
 from sqb.planning.situation import Situation
 from sqb.project.config import Config, load_config
 from sqb.project.layout import find_project, read_files
-from sqb.state.record import Record
 from sqb.state.store import StateStore
-from sqb.state.tables import FINGERPRINTS
+from sqb.state.tables import FINGERPRINTS, FRESHNESS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sqb.execution.events import Listener
+    from sqb.execution.explaining import Explanation
     from sqb.execution.run import Run
+    from sqb.execution.source_freshness import SourceFreshness
 
 
 #: One selector or several; several are united.
 Selectors = str | Sequence[str]
-
-
-class Explanation(msgspec.Struct, frozen=True):
-    """Why a node runs or not, and the SQL that a run would send to Spark."""
-
-    plan: Plan
-    expected: Expected
-    record: Record | None
-    upstream: tuple[str, ...]
-    downstream: tuple[str, ...]
-    sql: str
 
 
 class Project:
@@ -134,8 +119,7 @@ class Project:
 
     def select(self, include: Selectors = (), exclude: Selectors = ()) -> frozenset[str]:
         """The buildable nodes that selectors pick; without any, all of them."""
-        include = [include] if isinstance(include, str) else include
-        exclude = [exclude] if isinstance(exclude, str) else exclude
+        include, exclude = _several(include), _several(exclude)
         if not include and not exclude:
             return frozenset(self.expected)
         return frozenset(select(self.selectable(), self.graph, include, exclude))
@@ -166,11 +150,40 @@ class Project:
 
     def constants(self) -> dict[str, str]:
         """The bound constants of this run, in the session's time zone."""
-        return bound_constants(clock(self.environ), session_time_zone(self.config.spark.conf))
+        return constants_of(self.config, self.environ)
 
     def observe(self) -> Observed:
         """One look at the lake: heads, facts, records."""
         return look(self.expected, self.namespaces(), self.catalog, self.facts, self.store)
+
+    @cached_property
+    def watch(self) -> SourceWatch:
+        """What looks at the sources."""
+        cache = self.work_dir / "cache"
+        return SourceWatch(self.config, self.compiled, self.facts, cache, self.environ)
+
+    def freshness(
+        self,
+        select: Selectors = (),
+        exclude: Selectors = (),
+        *,
+        state: bool = False,
+        listener: Listener | None = None,
+    ) -> list[SourceFreshness]:
+        """How fresh sources are, or those above some models. Writes nothing to the lake.
+
+        ``state`` compares with what was last recorded of them.
+        """
+        from sqb.execution.source_freshness import report
+        from sqb.graph.selectors import select_sources
+
+        names = select_sources(self.selectable(), self.graph, _several(select), _several(exclude))
+        observed = self.observe()
+        look = self.watch.look(observed)
+        sightings = self.watch.sight(look, observed, names, self._opened, listener)
+        with_state = {n for n, table in observed.heads if table == FRESHNESS} if state else set()
+        recorded = self.store.observations(with_state.intersection(self.namespaces()))
+        return report((sightings[name] for name in names), recorded, with_state=state)
 
     # Decide
 
@@ -181,17 +194,32 @@ class Project:
         *,
         force: bool = False,
         full_refresh: bool = False,
+        listener: Listener | None = None,
     ) -> Plan:
-        """What a build would do now, and why. Writes nothing."""
+        """What a build would do now, and why. Writes nothing.
+
+        Spark is started only where a source is watched by a value that has to be asked for.
+        """
         selected = self.select(select, exclude)
         observed = self.observe()
-        plan, _, _ = self._decide(selected, observed, force=force, full_refresh=full_refresh)
+        plan, _, _, _ = self._decide(
+            selected, observed, force=force, full_refresh=full_refresh, listener=listener
+        )
         self.facts.save(h.location for h in observed.heads.values())
         return self._with_diffs(plan, observed)
 
     def _decide(
-        self, selected: frozenset[str], observed: Observed, *, force: bool, full_refresh: bool
-    ) -> tuple[Plan, dict[str, Verdict], Situation]:
+        self,
+        selected: frozenset[str],
+        observed: Observed,
+        *,
+        force: bool,
+        full_refresh: bool,
+        listener: Listener | None = None,
+    ) -> tuple[Plan, dict[str, Verdict], Situation, SourceLook]:
+        look = self.watch.look(observed)
+        wanted = self.watch.above(self.graph, selected, observed)
+        sightings = self.watch.sight(look, observed, wanted, self._opened, listener)
         situation = Situation(
             target=self.config.target.name,
             graph=self.graph,
@@ -199,15 +227,16 @@ class Project:
             recorded=observed.recorded,
             known=frozenset(observed.rows),
             relations=observed.relations,
-            sources=observe_sources(self.compiled.sources.values(), observed.heads, self.facts),
+            sources={n: s.state for n, s in sightings.items() if s.state is not None},
             selected=selected,
             constants=self.constants(),
             force=force,
             full_refresh=full_refresh,
             outdated=observed.outdated,
+            sightings=sightings,
         )
         plan, verdicts = decide(situation)
-        return plan, verdicts, situation
+        return plan, verdicts, situation, look
 
     def _with_diffs(self, plan: Plan, observed: Observed) -> Plan:
         """The plan with a diff of the definition where that is the reason."""
@@ -241,8 +270,8 @@ class Project:
         if types is not None:
             selected = frozenset(n for n in selected if self.expected[n].type in types)
         observed = self.observe()
-        plan, verdicts, situation = self._decide(
-            selected, observed, force=force, full_refresh=full_refresh
+        plan, verdicts, situation, look = self._decide(
+            selected, observed, force=force, full_refresh=full_refresh, listener=listener
         )
         plan = self._with_diffs(plan, observed)
         self.facts.save(h.location for h in observed.heads.values())
@@ -256,6 +285,7 @@ class Project:
             verdicts,
             situation,
             observed,
+            look,
             fail_fast=fail_fast,
             concurrency=concurrency or self.config.settings.concurrency,
             listener=listener or (lambda _: None),
@@ -272,6 +302,7 @@ class Project:
         verdicts: dict[str, Verdict],
         situation: Situation,
         observed: Observed,
+        look: SourceLook,
         *,
         fail_fast: bool,
         concurrency: int,
@@ -282,22 +313,13 @@ class Project:
 
         run_id = new_run_id()
         artifacts = Artifacts(self.work_dir / "runs" / run_id, plan)
-        run = self._run(run_id, situation, verdicts, observed)
+        run = self._run(run_id, situation, verdicts, observed, look)
         hear = artifacts.listening(listener)
-
-        def open_session() -> SparkSession:
-            if self._given is not None or self._own is not None:
-                return self.session()
-            hear(Event("spark_starting"))
-            session = self.session(artifacts.folder / "spark.log")
-            hear(Event("spark_started"))
-            return session
-
         result = execute(
             run,
             plan,
             self.store,
-            open_session,
+            lambda: self._opened(hear, artifacts.folder / "spark.log"),
             repairs=observed.repairs,
             fail_fast=fail_fast,
             concurrency=concurrency,
@@ -313,6 +335,7 @@ class Project:
         situation: Situation,
         verdicts: dict[str, Verdict],
         observed: Observed,
+        look: SourceLook,
     ) -> Run:
         from sqb.execution.run import Run
 
@@ -324,10 +347,20 @@ class Project:
             situation,
             verdicts,
             observed.heads,
+            look,
             self.catalog,
             self.facts,
             self.environ,
         )
+
+    def _opened(self, hear: Listener, log_file: Path | None = None) -> SparkSession:
+        """The session; ``hear`` is told if it has to be started."""
+        if self._given is not None or self._own is not None:
+            return self.session()
+        hear(Event("spark_starting"))
+        session = self.session(log_file)
+        hear(Event("spark_started"))
+        return session
 
     def session(self, log_file: Path | None = None) -> SparkSession:
         """The Spark session: the one handed in, else this project's own, started on first use."""
@@ -349,28 +382,19 @@ class Project:
 
     def query(self, sql: str) -> DataFrame:
         """Run a query in which names mean what they mean in a model."""
-        from sqb.compile.compiler import names_of
-        from sqb.compile.resolve import rebind
-        from sqb.execution.statement import full_name, render
+        from sqb.execution.queries import prepare
 
-        sql = sql.strip().rstrip("; \n\t")
-        names = names_of(self.config, self.compiled)
-        analysis, bindings, extra = rebind(sql, names, self.compiled.sources, "query")
-        sources = {**self.compiled.sources, **extra}
+        prepared = prepare(sql, self.config, self.compiled, self.expected)
+        session = self.session()
+        if prepared.files:
+            from sqb.execution.files import bind_files
 
-        def place(name: str, _: bool) -> tuple[str, bool]:
-            node = self.expected.get(name)
-            if node is not None:
-                return full_name(self.catalog.name, node.namespace, node.relation), False
-            source = sources[name]
-            return full_name(self.catalog.name, source.namespace, source.table), False
+            bind_files(session, self.watch.look(self.observe()), prepared.files)
+        return session.sql(prepared.text)
 
-        text = render(sql, analysis, bindings, place, {}).text
-        return self.session().sql(text)
-
-    def explain(self, name: str) -> Explanation:
+    def explain(self, name: str, *, listener: Listener | None = None) -> Explanation:
         """Why a node would run or not, and the SQL a run would send."""
-        from sqb.execution.reading import statement, view_statement
+        from sqb.execution.explaining import explained
 
         if name not in self.expected:
             raise SqbError(
@@ -380,24 +404,12 @@ class Project:
             )
         observed = self.observe()
         selected = frozenset(self.expected)
-        plan, verdicts, situation = self._decide(
-            selected, observed, force=False, full_refresh=False
+        plan, verdicts, situation, look = self._decide(
+            selected, observed, force=False, full_refresh=False, listener=listener
         )
         only = msgspec.structs.replace(plan, nodes=tuple(n for n in plan.nodes if n.name == name))
-        run = self._run("explain", situation, verdicts, observed)
-        model = self.compiled.models.get(name)
-        sql = ""
-        if model is not None:
-            view = self.expected[name].materialized == "view"
-            sql = (view_statement if view else statement)(run, name).text
-        return Explanation(
-            self._with_diffs(only, observed),
-            self.expected[name],
-            observed.recorded.get(name),
-            tuple(self.compiled.parents[name]),
-            tuple(sorted(self.graph.children[name])),
-            sql,
-        )
+        run = self._run("explain", situation, verdicts, observed, look)
+        return explained(name, self._with_diffs(only, observed), run)
 
     def history(self, name: str | None = None) -> list[dict[str, Any]]:
         """Every recorded build of a node, or of all, oldest first."""
@@ -426,9 +438,13 @@ class Project:
         self.close()
 
 
+def _several(selectors: Selectors) -> Sequence[str]:
+    return [selectors] if isinstance(selectors, str) else selectors
+
+
 def new_run_id() -> str:
     """Sortable by time, unique: ``20260131T060000-1a2b3c``."""
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
 
 
-__all__ = ["Explanation", "Project"]
+__all__ = ["Project"]

@@ -332,9 +332,9 @@ def test_every_toml_key_is_in_configuration() -> None:
 def test_every_source_and_csv_setting_is_documented() -> None:
     from sqb.project import seed_specs, sources
 
-    wanted = [*sources._KEYS, *sources._FRESHNESS_KEYS, *seed_specs._KEYS]
-    wanted += CsvSettings.__struct_fields__
-    assert _named("sources-and-seeds.md", wanted) == []
+    assert _named("sources.md", [*sources._KEYS, *sources._FRESHNESS_KEYS]) == []
+    assert _named("freshness.md", [*sources._FRESHNESS_KEYS]) == []
+    assert _named("seeds.md", [*seed_specs._KEYS, *CsvSettings.__struct_fields__]) == []
 
 
 def test_every_command_and_option_is_in_commands() -> None:
@@ -353,7 +353,7 @@ def test_every_command_and_option_is_in_commands() -> None:
 
 def test_every_reason_has_a_meaning() -> None:
     others = ["upstream_changed", "upstream_unchanged", "source_changed", "source_unknown"]
-    others += ["schema_changed", "no_change"]
+    others += ["schema_changed", "no_change", "source_freshness_error"]
     assert _named("what-runs-and-why.md", [*sorted(OWN_REASONS), *others]) == []
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
+from sqb.freshness.sighting import Age, Sighting
 from sqb.graph.graph import Graph
-from sqb.identity.data_id import InputState, source_data, view_state
+from sqb.identity.data_id import UNKNOWN, InputState, source_data, value_data, view_state
 from sqb.identity.expected import Expected, compose_version
 from sqb.lake.metadata import Column, TableFacts
 from sqb.planning.plan import Plan
@@ -29,6 +30,17 @@ class Node:
     constants: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Watched:
+    """A source that is watched by a value, or one with an age."""
+
+    value: str | None = None
+    at: str = "at1"
+    kind: str = "timestamp"
+    tolerance: int | None = None
+    age: Age | None = None
+
+
 @dataclass
 class World:
     nodes: dict[str, Node]
@@ -38,6 +50,7 @@ class World:
     recorded: dict[str, Record] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
     places: dict[str, str] = field(default_factory=dict)
+    watched: dict[str, Watched] = field(default_factory=dict)
 
     def built(self, *names: str, data: str = "d1") -> World:
         """Record a build of these nodes (all by default) on what is there now."""
@@ -103,9 +116,41 @@ class World:
 
     def source_states(self) -> dict[str, InputState]:
         return {
-            name: InputState(source_data(u, s, snap), s, place=self.places.get(name, name))
-            for name, (u, s, snap) in self.sources.items()
+            name: InputState(self._data(name), s, place=self.places.get(name, name))
+            for name, (_, s, _) in self.sources.items()
         }
+
+    def _data(self, name: str) -> str:
+        uuid, schema, snapshot = self.sources[name]
+        watched = self.watched.get(name)
+        if watched is None or (watched.value is None and watched.age is not None):
+            return source_data(uuid, schema, snapshot)
+        if watched.value is None:
+            return UNKNOWN
+        return value_data("spec", schema, watched.kind, watched.value)
+
+    def sightings(self) -> dict[str, Sighting]:
+        states = self.source_states()
+        return {
+            name: Sighting(
+                name,
+                "column",
+                watched.kind,
+                "unknown" if states[name].data == UNKNOWN else "pinned",
+                states[name],
+                watched.value,
+                "its freshness value is NULL" if states[name].data == UNKNOWN else "",
+                watched.at if watched.value is not None else "",
+                watched.age,
+                watched.tolerance,
+                watched=True,
+            )
+            for name, watched in self.watched.items()
+        }
+
+    def watch(self, name: str, **changes: object) -> World:
+        self.watched[name] = replace(self.watched.get(name, Watched()), **changes)  # type: ignore[arg-type]
+        return self
 
     def plan(self, *select: str, force: bool = False, full_refresh: bool = False) -> Plan:
         expected = self.expected()
@@ -121,6 +166,7 @@ class World:
             constants=self.constants,
             force=force,
             full_refresh=full_refresh,
+            sightings=self.sightings(),
         )
         return decide(situation)[0]
 
@@ -179,6 +225,11 @@ class World:
             ),
             constants={c: self.constants[c] for c in node.constants},
             through=self._through(node.inputs),
+            seen={
+                n: self.watched[n].at
+                for n in (*node.inputs, *self._through(node.inputs))
+                if n in self.watched and self.watched[n].value is not None
+            },
         )
 
     def _through(self, inputs: tuple[str, ...]) -> dict[str, str]:

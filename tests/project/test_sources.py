@@ -5,13 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sqb.errors import SqbError
-from sqb.project.sources import (
-    AgePolicy,
-    Freshness,
-    Source,
-    check_sources_available,
-    load_sources,
-)
+from sqb.project.source_specs import AgePolicy, Freshness
+from sqb.project.sources import Source, check_sources_available, load_sources
 
 
 def load(text: str) -> dict[str, Source]:
@@ -120,6 +115,21 @@ def test_freshness_that_makes_no_sense_is_refused(written: str, message: str) ->
         ("sources:\n  - name: a\n    path: x", "P011", 3, "needs `format`"),
         ("sources:\n  - name: a\n    schema: x\n    format: csv", "P011", 4, "belongs to `path`"),
         ("sources:\n  - name: a\n    path: x\n    expression: y", "P011", 4, "both"),
+        ("sources:\n  - {name: a, path: 's3://b/c', format: csv}", "P011", 2, "only local"),
+        ("sources:\n  - {name: a, schema: x, options: {a: b}}", "P011", 2, "belongs to `path`"),
+        (
+            "sources:\n  - {name: a, path: x, format: csv, options: {basePath: b}}",
+            "P011",
+            2,
+            "set by sqb",
+        ),
+        ("sources:\n  - {name: a, path: x, format: csv, options: {a: []}}", "P011", 2, "a text"),
+        (
+            "sources:\n  - {name: a, expression: SELECT 1, freshness: {strategy: adapter}}",
+            "P011",
+            2,
+            "needs a table",
+        ),
         ("sources:\n  - {name: a, schema: x}\n  - {name: A, schema: y}", "P007", 3, "twice"),
         (
             "sources:\n  - name: a\n    schema: x\n    columns:\n    - {name: b, type: txt}",
@@ -148,14 +158,8 @@ def test_wrong_entries_are_refused_with_their_line(
 @pytest.mark.parametrize(
     ("entry", "release", "line"),
     [
-        ("schema: x\n    catalog: other", "0.2", 4),
-        ("expression: SELECT 1", "0.2", 3),
-        ("path: x\n    format: csv", "0.2", 3),
         ("managed: true", "0.5", 3),
         ("schema: x\n    audits: [unique]", "0.5", 4),
-        ("schema: x\n    freshness: {strategy: column, column: a, type: integer}", "0.2", 4),
-        ("schema: x\n    freshness: {strategy: sql, query: a, type: integer}", "0.2", 4),
-        ("schema: x\n    freshness: {strategy: adapter, age_policy: {warn_after: 1d}}", "0.2", 4),
     ],
 )
 def test_what_comes_later_names_its_release(entry: str, release: str, line: int) -> None:
@@ -163,3 +167,15 @@ def test_what_comes_later_names_its_release(entry: str, release: str, line: int)
     with pytest.raises(SqbError, match=f"release {release}") as caught:
         check_sources_available(found)
     assert (caught.value.code, caught.value.line) == ("C011", line)
+
+
+def test_options_of_a_reader_are_texts() -> None:
+    found = load(
+        "sources:\n  - {name: a, path: d, format: csv, options: {header: false, sep: ';', n: 3}}"
+    )
+    assert found["a"].options == {"header": "false", "sep": ";", "n": "3"}
+
+
+def test_a_table_of_another_catalog_may_lie_in_no_schema() -> None:
+    found = load("sources:\n  - {name: a, catalog: app}")["a"]
+    assert (found.catalog, found.schema, found.table) == ("app", None, "a")

@@ -8,7 +8,14 @@ import msgspec
 import pytest
 
 from sqb.errors import SqbError
-from sqb.spark.settings import EXTENSIONS, SparkSettings, launch_conf, redact, spark_conf
+from sqb.spark.settings import (
+    CATALOG_CLASS,
+    EXTENSIONS,
+    SparkSettings,
+    launch_conf,
+    redact,
+    spark_conf,
+)
 
 BASE = SparkSettings(catalog_name="lake", catalog_uri="sqlite:////d/c.db", warehouse="/d")
 JARS = (Path("/j/a.jar"), Path("/j/b.jar"))
@@ -93,3 +100,11 @@ def test_no_secret_stands_on_a_command_line_or_in_a_message() -> None:
     assert line["spark.driver.memory"] == "2g"
     assert "spark.driver.extraClassPath" in line
     assert redact("no hunter2, abcdef", conf) == "no ***, ***"
+
+
+def test_no_iceberg_catalog_has_a_cache() -> None:
+    other = "spark.sql.catalog.other"
+    given = {other: CATALOG_CLASS, f"{other}.cache-enabled": "true", f"{other}2": "x.Y"}
+    conf = spark_conf(msgspec.structs.replace(BASE, conf=given), ())
+    assert conf[f"{other}.cache-enabled"] == "false"
+    assert f"{other}2.cache-enabled" not in conf

@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "ls": "List models and seeds.",
     "plan": "Show what a build would do, and why.",
     "build": "Bring models and seeds up to date.",
+    "freshness": "Show how fresh the sources are.",
     "explain": "Tell why a model runs or not, and show its SQL.",
     "seed": "Load the seeds that changed.",
     "query": "Run a query in which names mean what they mean in a model.",
@@ -39,7 +40,6 @@ COMMANDS: dict[str, str] = {
 #: command -> the release that brings it.
 LATER: dict[str, str] = {
     "playground": "0.2",
-    "freshness": "0.2",
     "janitor": "0.2",
     "spark": "0.2",
     "verify": "0.3",

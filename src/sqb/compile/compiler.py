@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from sqb import cachefile
 from sqb.compile.cache import LAYOUT, CompileCache, fingerprint
 from sqb.compile.nodes import (
@@ -249,15 +251,13 @@ def _sources(
     mark = _mark_yaml(files.sources, environ)
     if cache.sources_key == mark:
         return cache.sources, False
+    from sqb.compile.source_texts import source_table
     from sqb.project.sources import check_sources_available, load_sources
 
     declared = load_sources(files.sources, environ)
     check_sources_available(declared)
     cache.sources_key = mark
-    cache.sources = {
-        s.name: SourceTable(s.name, s.schema or "", s.table, True, s.file, s.line)
-        for s in declared.values()
-    }
+    cache.sources = {source.name: source_table(source) for source in declared.values()}
     return cache.sources, True
 
 
@@ -269,10 +269,14 @@ def link(
 ) -> Compiled:
     """Check that names are unique, then resolve every reference to a node."""
     enabled = _unique(models, seeds, sources)
+    sources = {name: _at_home(config, source) for name, source in sources.items()}
     seed_names = {seed.name: seed for seed in seeds}
     disabled = frozenset(m.name for m in models if not m.settings.enabled)
     names = _names(config, enabled, seed_names, sources, disabled)
     used = dict(sources)
+    expressions = names.inside_sources("expression", used)
+    probes = names.inside_sources("probe", used)
+    names.refuse_circles(expressions)
     bindings: dict[str, tuple[Binding, ...]] = {}
     parents: dict[str, tuple[str, ...]] = {}
     for name, model in enabled.items():
@@ -282,11 +286,29 @@ def link(
             if undeclared is not None:
                 used.setdefault(undeclared.name, undeclared)
             bound.append(binding)
+        if model.settings.materialized == "view":
+            names.refuse_files(bound, model.path)
         bindings[name] = tuple(bound)
         parents[name] = tuple(dict.fromkeys(b.name for b in bound))
     for name in (*seed_names, *used):
         parents[name] = ()
-    return Compiled(enabled, seed_names, used, bindings, parents, disabled)
+    return Compiled(enabled, seed_names, used, bindings, parents, disabled, expressions, probes)
+
+
+def _at_home(config: Config, source: SourceTable) -> SourceTable:
+    """A source that names the project's own catalog is one of the lake."""
+    if source.catalog is None or source.catalog != config.catalog.name:
+        return source
+    return msgspec.structs.replace(source, catalog=None)
+
+
+def other_catalogs(config: Config) -> frozenset[str] | None:
+    """The catalogs beside the lake that queries may name; None: only the server knows them."""
+    if config.spark.remote is not None:
+        return None
+    prefix = "spark.sql.catalog."
+    names = {key.removeprefix(prefix) for key in config.spark.conf if key.startswith(prefix)}
+    return frozenset({n for n in names if "." not in n} | {"spark_catalog"}) - {config.catalog.name}
 
 
 def names_of(config: Config, compiled: Compiled) -> Names:
@@ -308,7 +330,7 @@ def _names(
     relations |= {(namespace_of(config, s.schema), s.name): s.name for s in seeds.values()}
     for source in sources.values():
         owner = relations.get((source.namespace, source.table))
-        if owner is not None:
+        if owner is not None and source.in_lake:
             raise SqbError(
                 "P014",
                 f"source `{source.name}` is the table that `{owner}` of this project writes",
@@ -316,7 +338,15 @@ def _names(
                 line=source.line,
                 help=f"remove the source and write just {owner}",
             )
-    return Names(models, disabled, seeds, sources, relations, config.catalog.name)
+    return Names(
+        models,
+        disabled,
+        seeds,
+        sources,
+        relations,
+        config.catalog.name,
+        other_catalogs(config),
+    )
 
 
 def _unique(

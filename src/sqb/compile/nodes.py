@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from sqb.hashing import digest
+from sqb.project.source_specs import FileSpec, Freshness
 from sqb.sql.analysis import Analysis, Reference
 from sqb.sql.splice import Spliced
 
@@ -63,8 +65,20 @@ class CompiledSeed(msgspec.Struct, frozen=True, array_like=True):
     content_hash: str
 
 
+class SqlText(msgspec.Struct, frozen=True, array_like=True):
+    """A query that a declaration holds, and what it reads."""
+
+    sql: str
+    analysis: Analysis
+    canonical: str
+
+
 class SourceTable(msgspec.Struct, frozen=True, array_like=True):
-    """A table that someone else writes, declared in ``sources/`` or just named in a query."""
+    """What someone else writes, declared in ``sources/`` or just named in a query.
+
+    A table of the lake, or of another ``catalog``; or ``files``; or an ``expression``. ``probe`` is
+    the query that gives its freshness value, for the strategies that have one.
+    """
 
     name: str
     namespace: str
@@ -72,6 +86,30 @@ class SourceTable(msgspec.Struct, frozen=True, array_like=True):
     declared: bool
     file: str | None
     line: int | None
+    catalog: str | None = None
+    files: FileSpec | None = None
+    expression: SqlText | None = None
+    freshness: Freshness | None = None
+    probe: SqlText | None = None
+
+    @property
+    def is_table(self) -> bool:
+        """Is it a table or view of some catalog?"""
+        return self.files is None and self.expression is None
+
+    @property
+    def in_lake(self) -> bool:
+        """Is it a table or view of the project's own catalog?"""
+        return self.is_table and self.catalog is None
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people and for telling that a reader has to look elsewhere now."""
+        if self.files is not None:
+            return self.files.path
+        if self.expression is not None:
+            return f"expression {digest(self.expression.canonical)[:16]}"
+        return ".".join(part for part in (self.catalog, self.namespace, self.table) if part)
 
 
 class Binding(msgspec.Struct, frozen=True):
@@ -81,8 +119,19 @@ class Binding(msgspec.Struct, frozen=True):
     name: str
 
 
+class Query(msgspec.Struct, frozen=True):
+    """A text and what its names mean."""
+
+    sql: str
+    analysis: Analysis
+    bindings: tuple[Binding, ...]
+
+
 class Compiled(msgspec.Struct, frozen=True):
-    """The whole project. ``bindings`` has the resolved references of each model, in text order."""
+    """The whole project. ``bindings`` has the resolved references of each model, in text order.
+
+    ``expressions`` and ``probes`` are the queries inside sources, by the source's name.
+    """
 
     models: dict[str, CompiledModel]
     seeds: dict[str, CompiledSeed]
@@ -90,3 +139,5 @@ class Compiled(msgspec.Struct, frozen=True):
     bindings: dict[str, tuple[Binding, ...]]
     parents: dict[str, tuple[str, ...]]
     disabled: frozenset[str] = frozenset()
+    expressions: dict[str, Query] = {}
+    probes: dict[str, Query] = {}

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
-from sqb.compile.nodes import Binding, CompiledModel, CompiledSeed, SourceTable
+from sqb.compile.nodes import (
+    Binding,
+    CompiledModel,
+    CompiledSeed,
+    Query,
+    SourceTable,
+    SqlText,
+)
 from sqb.errors import SqbError, did_you_mean
 from sqb.sql.analysis import Analysis, Reference
 
@@ -24,6 +32,7 @@ class Names:
         sources: Mapping[str, SourceTable],
         relations: Mapping[tuple[str, str], str],
         catalog: str,
+        others: frozenset[str] | None = frozenset(),
     ) -> None:
         self.models = models
         self.disabled = frozenset(disabled)
@@ -31,7 +40,12 @@ class Names:
         self.sources = sources
         self.relations = relations
         self.catalog = catalog
-        self.tables = {(s.namespace, s.table): s.name for s in sources.values()}
+        self.others = others
+        self.tables = {
+            (s.catalog, s.namespace, s.table): s.name for s in sources.values() if s.is_table
+        }
+        for source in sources.values():
+            self._check_catalog(source.catalog, source.file, source.line)
 
     def bind(self, reference: Reference, file: str) -> tuple[Binding, SourceTable | None]:
         """The node that ``reference`` means, and the source it is if nothing declares it."""
@@ -88,15 +102,17 @@ class Names:
         parts = reference.parts
         if len(parts) == 3 and parts[0] == self.catalog:
             parts = parts[1:]
-        if len(parts) > 2:
+        catalog = parts[0] if len(parts) == 3 else None
+        if len(parts) > 3:
             raise SqbError(
-                "C011",
-                f"`{'.'.join(reference.parts)}`: tables of other catalogs arrive in release 0.2",
+                "P005",
+                f"`{'.'.join(reference.parts)}` has more parts than catalog.schema.table",
                 file=file,
                 line=reference.line,
             )
-        namespace, table = parts
-        owner = self.relations.get((namespace, table))
+        self._check_catalog(catalog, file, reference.line)
+        namespace, table = parts[-2:]
+        owner = self.relations.get((namespace, table)) if catalog is None else None
         if owner is not None:
             raise SqbError(
                 "P014",
@@ -105,14 +121,103 @@ class Names:
                 line=reference.line,
                 help=f"write just {owner}",
             )
-        declared = self.tables.get((namespace, table))
+        declared = self.tables.get((catalog, namespace, table))
         if declared is not None:
             return Binding(reference, declared), None
-        name = ".".join(part if "." not in part else f"`{part}`" for part in (namespace, table))
+        name = ".".join(part if "." not in part else f"`{part}`" for part in parts)
         return (
             Binding(reference, name),
-            SourceTable(name, namespace, table, False, file, reference.line),
+            SourceTable(name, namespace, table, False, file, reference.line, catalog),
         )
+
+    def _check_catalog(self, catalog: str | None, file: str | None, line: int | None) -> None:
+        if catalog is None or self.others is None or catalog in self.others:
+            return
+        raise SqbError(
+            "P005",
+            f"there is no catalog `{catalog}`",
+            file=file,
+            line=line,
+            help=did_you_mean(catalog, [self.catalog, *self.others])
+            or f"configure it in [spark.conf]: spark.sql.catalog.{catalog} = its class",
+        )
+
+    # Sources
+
+    def refuse_files(self, bindings: Iterable[Binding], file: str) -> None:
+        """A view is read by whoever reads it, without sqb: nothing keeps how its files are read."""
+        for binding in bindings:
+            source = self.sources.get(binding.name)
+            if source is not None and source.files is not None:
+                raise SqbError(
+                    "P019",
+                    f"a view can't read the files of source `{source.name}`",
+                    file=file,
+                    line=binding.reference.line,
+                    help="make it a table: MODEL (materialized table);",
+                )
+            behind = source.expression if source is not None else None
+            if source is not None and behind is not None:
+                self.refuse_files(self._inside(source, behind), file)
+
+    def inside_sources(
+        self, part: Literal["expression", "probe"], used: dict[str, SourceTable]
+    ) -> dict[str, Query]:
+        """The queries inside sources, resolved; tables that only they name go into ``used``."""
+        out: dict[str, Query] = {}
+        for source in self.sources.values():
+            text: SqlText | None = getattr(source, part)
+            if text is not None:
+                bindings = self._inside(source, text, used)
+                out[source.name] = Query(text.sql, text.analysis, bindings)
+        return out
+
+    def _inside(
+        self, source: SourceTable, text: SqlText, used: dict[str, SourceTable] | None = None
+    ) -> tuple[Binding, ...]:
+        """A source can be made of sources alone: models are built from it, later."""
+        file = source.file or ""
+        bound: list[Binding] = []
+        for reference in text.analysis.references:
+            parts = reference.parts
+            if len(parts) == 3 and parts[0] == self.catalog:
+                parts = parts[1:]
+            owner = self.relations.get((parts[0], parts[1])) if len(parts) == 2 else parts[0]
+            if owner is not None and (owner in self.models or owner in self.seeds):
+                raise SqbError(
+                    "P015",
+                    f"source `{source.name}` reads `{'.'.join(reference.parts)}`, which this "
+                    "project builds",
+                    file=file,
+                    line=reference.line,
+                    help="a query inside a source can only read sources",
+                )
+            binding, undeclared = self.bind(reference, file)
+            if undeclared is not None and used is not None:
+                used.setdefault(undeclared.name, undeclared)
+            bound.append(binding)
+        return tuple(bound)
+
+    def refuse_circles(self, expressions: Mapping[str, Query]) -> None:
+        """Sources by expression that are made of each other have no beginning."""
+
+        def visit(name: str, path: tuple[str, ...]) -> None:
+            if name in path:
+                source = self.sources[name]
+                circle = " -> ".join((*path[path.index(name) :], name))
+                raise SqbError(
+                    "P006",
+                    f"sources are made of each other in a circle: {circle}",
+                    file=source.file,
+                    line=source.line,
+                    help="remove one of these references",
+                )
+            query = expressions.get(name)
+            for binding in query.bindings if query is not None else ():
+                visit(binding.name, (*path, name))
+
+        for name in expressions:
+            visit(name, ())
 
 
 def rebind(

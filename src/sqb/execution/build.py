@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from sqb.errors import SqbError
-from sqb.execution.events import BuildResult, Event, Listener, NodeResult
+from sqb.execution.events import BuildResult, Event, Listener, NodeResult, untouched
 from sqb.execution.nodes import amend, build_node, still_current
 from sqb.execution.run import Run
 from sqb.execution.scheduler import run_all
@@ -68,10 +68,7 @@ def execute(
             sweep(run.catalog, stage, time.time(), facts=run.facts)
     _record(run, plan, store, outcomes, results, repairs)
     reached("publish:7")
-    nodes = tuple(
-        results.get(node.name) or NodeResult(node.name, "current", node.reason)
-        for node in plan.nodes
-    )
+    nodes = tuple(results.get(node.name) or untouched(node) for node in plan.nodes)
     return BuildResult(run.id, plan, nodes, time.perf_counter() - started, interrupted)
 
 
@@ -206,20 +203,22 @@ def _record(
         )
         for name, record in sorted(records.items())
     ]
-    observed_in = _observed(run, outcomes, results)
+    observed_in = _observed(run, plan, outcomes, results)
     observations = []
     for source in sorted(observed_in):
-        table = run.compiled.sources[source]
-        data = run.situation.sources[source].data
+        table, sighting = run.compiled.sources[source], run.situation.sightings[source]
+        value = sighting.value or ""
         observations.append(
             Observation(
                 source,
-                run.catalog.name,
+                table.catalog or run.catalog.name,
                 table.namespace,
                 table.table,
                 run.id,
-                data,
-                digest(source, "adapter", "snapshot", data),
+                sighting.strategy,
+                sighting.kind,
+                value,
+                digest(source, sighting.strategy, sighting.kind, value),
                 run.now_us,
             )
         )
@@ -237,24 +236,24 @@ def _text(run: Run, name: str, record: Record) -> str:
 
 
 def _observed(
-    run: Run, outcomes: Mapping[str, Outcome], results: Mapping[str, NodeResult]
+    run: Run, plan: Plan, outcomes: Mapping[str, Outcome], results: Mapping[str, NodeResult]
 ) -> dict[str, list[str]]:
-    """Sources that moved and whose readers in this run all succeeded -> those readers' schemas."""
+    """Sources that moved and whose readers in this run all succeeded -> those readers' schemas.
+
+    Everything below a source counts, also what was blocked: the next build must see the change.
+    """
+    unfinished = {node.name for node in plan.nodes if node.action == "block"}
+    unfinished |= {name for name in results if name not in outcomes}
     readers: dict[str, list[str]] = {}
-    for name in results:
-        for parent in run.expected(name).inputs:
-            if parent in run.situation.sources:
-                readers.setdefault(parent, []).append(name)
-    out: dict[str, list[str]] = {}
-    for source, names in readers.items():
-        if any(name not in outcomes for name in names):
-            continue
-        now = run.situation.sources[source].data
-        before = [run.situation.recorded.get(name) for name in names]
-        moved = [
-            r is None or r.consumed().get(source) is None or r.consumed()[source].data != now
-            for r in before
-        ]
-        if any(moved):
-            out[source] = sorted({run.expected(name).namespace for name in names})
-    return out
+    for name, outcome in outcomes.items():
+        record, before = outcome.published.record, run.situation.recorded.get(name)
+        was = before.read() if before is not None else {}
+        for source, data in record.read().items():
+            sighting = run.situation.sightings.get(source)
+            if sighting is not None and sighting.value is not None and was.get(source) != data:
+                readers.setdefault(source, []).append(name)
+    return {
+        source: sorted({run.expected(name).namespace for name in names})
+        for source, names in readers.items()
+        if unfinished.isdisjoint(run.situation.graph.descendants([source]))
+    }

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from sqb.planning.plan import Plan
+from sqb.planning.plan import Plan, PlannedNode
 
 Status = Literal["success", "failed", "blocked", "skipped", "reused", "unchanged", "current"]
 
@@ -32,6 +32,11 @@ class NodeResult(msgspec.Struct, frozen=True):
     blocked_by: tuple[str, ...] = ()
 
 
+def untouched(node: PlannedNode) -> NodeResult:
+    """How a node ends that the plan gave nothing to do."""
+    return NodeResult(node.name, "blocked" if node.action == "block" else "current", node.reason)
+
+
 class BuildResult(msgspec.Struct, frozen=True):
     """How every selected node ended, in plan order."""
 
@@ -44,8 +49,7 @@ class BuildResult(msgspec.Struct, frozen=True):
     @classmethod
     def idle(cls, plan: Plan) -> BuildResult:
         """Nothing to do: every node is current, no run took place."""
-        nodes = tuple(NodeResult(n.name, "current", n.reason) for n in plan.nodes)
-        return cls(None, plan, nodes, 0.0)
+        return cls(None, plan, tuple(untouched(node) for node in plan.nodes), 0.0)
 
     @property
     def failed(self) -> tuple[NodeResult, ...]:

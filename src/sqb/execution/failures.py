@@ -12,6 +12,9 @@ _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _PREFIX = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _TAIL = re.compile(r"\s*SQLSTATE: \w+.*$", re.DOTALL)
 _STACK = re.compile(r"\n\s+at |\nCaused by: ")
+#: Says only which file; what is wrong with it stands behind.
+_READING = "[FAILED_READ_FILE"
+_CAUSE = re.compile(r"^Caused by: [\w.$]+: ((?:.|\n)+?)(?=\n\s+at |\Z)", re.MULTILINE)
 _SUGGESTION = re.compile(r"Did you mean one of the following\? \[(.+?)\]")
 
 
@@ -23,7 +26,7 @@ def explain(
         if error.file is None and model is not None:
             error.file, error.line = model.path, model.first_line
         return error
-    message = _message(error)
+    message = message_of(error)
     line = None
     if model is not None and sent is not None:
         offset = _offset(error, sent.text)
@@ -44,9 +47,11 @@ def _is_spark(error: Exception) -> bool:
     return module.startswith(("pyspark", "py4j"))
 
 
-def _message(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """The first telling sentence, without error class, SQL state, plan and Java stack."""
     text = str(getattr(error, "desc", None) or error).strip()
+    behind = _CAUSE.findall(text) if _READING in text else []
+    found_behind = f" {' '.join(behind[-1].split())}" if behind else ""
     if text.startswith("An error occurred while calling"):
         found = re.search(r"^: ([\w.$]+(?:Exception|Error)): (.*)$", text, re.MULTILINE)
         text = text[found.start(2) :] if found else text.splitlines()[-1]
@@ -54,7 +59,7 @@ def _message(error: Exception) -> str:
     text = text.split("\nJVM stacktrace", 1)[0].split("\n\n", 1)[0]
     text = _TAIL.sub("", text.split(";\n", 1)[0])
     text = _SUGGESTION.sub("", text).rstrip(" .") + "." if _SUGGESTION.search(text) else text
-    return " ".join(_PREFIX.sub("", text).split()) or type(error).__name__
+    return " ".join(_PREFIX.sub("", text).split()) + found_behind or type(error).__name__
 
 
 def _offset(error: Exception, text: str) -> int | None:

@@ -9,7 +9,8 @@ import msgspec
 
 from sqb.errors import SqbError
 from sqb.execution.failures import explain
-from sqb.execution.reading import statement, view_statement
+from sqb.execution.files import bind_files, release_files
+from sqb.execution.reading import files_read, statement, view_statement
 from sqb.execution.run import Published, Run
 from sqb.execution.seed import build_seed
 from sqb.execution.table import Layout, Outcome, write_table
@@ -34,16 +35,21 @@ def still_current(run: Run, node: PlannedNode, states: dict[str, InputState]) ->
     return not moved_inputs(
         record,
         run.expected(node.name).inputs,
-        states,
+        run.as_consumed(node.name, states)[0],
         run.situation.sources,
         schema_only=node.materialized == "view",
     )
 
 
 def amend(run: Run, name: str, states: dict[str, InputState]) -> Outcome:
-    """The relation stands although something above moved: record that, touch nothing."""
+    """The relation stands although something above moved: record that, touch nothing.
+
+    What it holds was computed from the versions of then: a source whose movement gave no reason to
+    run goes on being recorded as it was read.
+    """
     expected = run.expected(name)
     before = run.situation.recorded[name]
+    states, kept = run.as_consumed(name, states)
     facts = run.situation.relations[name]
     data, schema = before.data, before.schema
     if expected.materialized == "view":
@@ -53,7 +59,16 @@ def amend(run: Run, name: str, states: dict[str, InputState]) -> Outcome:
     record = run.make_record(
         name, states, facts, data=data, schema=schema, rows=before.rows, keep_local=True
     )
-    record = msgspec.structs.replace(record, snapshot=before.snapshot)
+    through = record.through | {n: before.through[n] for n in kept if n in before.through}
+    record = msgspec.structs.replace(record, through=through)
+    then, now = before.read(), record.read()
+    unread = [n for n in record.seen if n in before.seen and then.get(n) == now.get(n)]
+    record = msgspec.structs.replace(
+        record,
+        snapshot=before.snapshot,
+        seen=record.seen | {n: before.seen[n] for n in unread},
+        pins=record.pins | {n: before.pins[n] for n in unread if n in before.pins},
+    )
     head = run.heads[(expected.namespace, expected.relation)]
     return Outcome(Published(head, facts, record), "current", amended=True)
 
@@ -74,7 +89,13 @@ def build_node(
         sent = statement(run, name)
         settings = model.settings
         layout = Layout(settings.partitioned_by, settings.sorted_by, settings.table_properties)
-        return write_table(run, session, name, session.sql(sent.text), states, layout)
+        files = files_read(run, name)
+        bind_files(session, run.sources, files)
+        try:
+            frame = session.sql(sent.text)
+            return write_table(run, session, name, frame, states, layout, files)
+        finally:
+            release_files(session, files)
     except Exception as error:
         raise explain(error, name, model, sent) from error
 

@@ -8,26 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-import msgspec
-
 from sqb.compile.compiler import names_of
-from sqb.compile.nodes import Binding
+from sqb.compile.nodes import Query
 from sqb.compile.resolve import rebind
 from sqb.execution.content_hash import quote
 from sqb.execution.run import Run
+from sqb.execution.sources import files_below
 from sqb.execution.statement import pinned, render
 from sqb.lake.metadata import definition
-from sqb.sql.analysis import Analysis
 from sqb.sql.splice import Spliced
 from sqb.state.definition import unpack
-
-
-class _Query(msgspec.Struct, frozen=True):
-    """A text and what its names mean."""
-
-    sql: str
-    analysis: Analysis
-    bindings: tuple[Binding, ...]
 
 
 def statement(run: Run, name: str) -> Spliced:
@@ -54,22 +44,34 @@ def view_statement(run: Run, name: str) -> Spliced:
         query.sql,
         query.analysis,
         query.bindings,
-        lambda parent, _: (run.place(parent), False),
+        lambda parent, travels: (
+            (run.place(parent), False)
+            if parent in run.situation.expected
+            else run.read_source(parent, travels, pin=False)
+        ),
         {},
     )
 
 
-def _own(run: Run, name: str) -> _Query:
+def files_read(run: Run, name: str) -> list[str]:
+    """The sources of files that a table reads, itself or through views."""
+    query = _own(run, name)
+    queries = [query, *(_behind(run, view) for view in _views(run, query)[0])]
+    names = (b.name for found in queries if found is not None for b in found.bindings)
+    return files_below(run.compiled, names)
+
+
+def _own(run: Run, name: str) -> Query:
     model = run.compiled.models[name]
-    return _Query(model.sql, model.analysis, run.compiled.bindings[name])
+    return Query(model.sql, model.analysis, run.compiled.bindings[name])
 
 
-def _views(run: Run, query: _Query) -> tuple[list[str], Counter[str]]:
+def _views(run: Run, query: Query) -> tuple[list[str], Counter[str]]:
     """The views below a query, those that others read first, and how often each is named."""
     order: list[str] = []
     uses: Counter[str] = Counter()
 
-    def visit(query: _Query) -> None:
+    def visit(query: Query) -> None:
         for binding in query.bindings:
             if not _is_view(run, binding.name):
                 continue
@@ -92,7 +94,7 @@ def _is_view(run: Run, name: str) -> bool:
     return facts.kind == "view" if facts is not None else expected.materialized == "view"
 
 
-def _behind(run: Run, name: str) -> _Query | None:
+def _behind(run: Run, name: str) -> Query | None:
     """The query behind a view: the project's own, or the older one that the catalog holds."""
     expected, record = run.expected(name), run.record(name)
     if record is None or record.query == expected.query:
@@ -103,15 +105,17 @@ def _behind(run: Run, name: str) -> _Query | None:
         return None
     names = names_of(run.config, run.compiled)
     analysis, bindings, _ = rebind(text, names, run.compiled.sources, expected.path)
-    return _Query(text, analysis, bindings)
+    return Query(text, analysis, bindings)
 
 
-def _render(run: Run, query: _Query, shared: set[str]) -> Spliced:
+def _render(run: Run, query: Query, shared: set[str]) -> Spliced:
     def input_sql(name: str, travels: bool) -> tuple[str, bool]:
         if name in shared:
             return _cte(name), True
         if _is_view(run, name):
             return f"(\n{_view_text(run, name, shared)}\n)", True
+        if name not in run.situation.expected:
+            return run.read_source(name, travels)
         facts = run.relation(name)
         if travels or facts is None or facts.kind == "view":
             return run.place(name), False

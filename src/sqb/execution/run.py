@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sqb.compile.nodes import Compiled
+from sqb.execution.sources import SourceLook
 from sqb.execution.statement import full_name
 from sqb.identity.data_id import InputState, source_data, view_state
 from sqb.identity.expected import Expected, compose_version
@@ -20,6 +21,7 @@ from sqb.lake.facts import FactsCache
 from sqb.lake.metadata import TableFacts
 from sqb.planning.cascade import Verdict
 from sqb.planning.situation import Situation, definition_local
+from sqb.planning.tolerance import as_consumed, kept_sources
 from sqb.project.config import Config
 from sqb.sql.version import scheme
 from sqb.state.record import Consumed, Record
@@ -48,6 +50,7 @@ class Run:
         situation: Situation,
         verdicts: Mapping[str, Verdict],
         heads: Mapping[tuple[str, str], Head],
+        sources: SourceLook,
         catalog: SqlCatalog,
         facts: FactsCache,
         environ: Mapping[str, str],
@@ -59,10 +62,12 @@ class Run:
         self.situation = situation
         self.verdicts = verdicts
         self.heads = heads
+        self.sources = sources
         self.catalog = catalog
         self.facts = facts
         self.environ = environ
         self.pool: SessionPool | None = None
+        self._tolerant = {n: s for n, s in situation.sightings.items() if s.tolerance is not None}
         self._published: dict[str, Published] = {}
         self._lock = threading.Lock()
 
@@ -95,9 +100,7 @@ class Run:
             return done.facts
         if name in self.situation.expected:
             return self.situation.relations.get(name)
-        source = self.compiled.sources[name]
-        head = self.heads.get((source.namespace, source.table))
-        return self.facts.get(head.location) if head else None
+        return self.sources.facts.get(name)
 
     def state(self, name: str) -> InputState:
         """A node or source as its readers in this run find it."""
@@ -122,13 +125,27 @@ class Run:
         """Every input of a node as it is now."""
         return {parent: self.state(parent) for parent in self.expected(name).inputs}
 
+    def as_consumed(
+        self, name: str, states: Mapping[str, InputState]
+    ) -> tuple[dict[str, InputState], dict[str, InputState]]:
+        """``states`` as a node that stands sees them, and the sources whose lag it tolerates."""
+        kept = kept_sources(self.situation.recorded[name], self._tolerant)
+
+        def view(parent: str) -> Record | None:
+            record = self.record(parent) if parent in self.situation.expected else None
+            return record if record is not None and record.materialized == "view" else None
+
+        return as_consumed(states, kept, view, self.state, self.situation.constants), kept
+
     def place(self, name: str) -> str:
-        """The full name of a node's or source's relation."""
-        if name in self.situation.expected:
-            expected = self.expected(name)
-            return full_name(self.catalog.name, expected.namespace, expected.relation)
-        source = self.compiled.sources[name]
-        return full_name(self.catalog.name, source.namespace, source.table)
+        """The full name of a node's relation."""
+        expected = self.expected(name)
+        return full_name(self.catalog.name, expected.namespace, expected.relation)
+
+    def read_source(self, name: str, travels: bool, *, pin: bool = True) -> tuple[str, bool]:
+        """SQL that reads a source, and whether it is a sub-select."""
+        constants = self.situation.constants if pin else {}
+        return self.sources.read(name, travels, pin=pin, constants=constants)
 
     # What is recorded
 
@@ -177,16 +194,30 @@ class Run:
             rows=rows,
             through=through,
             pins=self._pins([*states, *through]),
+            seen=self._seen([*states, *through]),
         )
 
     def _pins(self, names: Iterable[str]) -> dict[str, int]:
         """The snapshots these tables were read at; a view or an empty table has none."""
-        found = {name: self.relation(name) for name in names}
+        found = {name: self.relation(name) for name in self._inside(names)}
         return {
             name: facts.snapshot_id
             for name, facts in found.items()
             if facts is not None and facts.snapshot_id is not None
         }
+
+    def _inside(self, names: Iterable[str]) -> Iterable[str]:
+        """``names`` and what the expressions among them read."""
+        for name in names:
+            yield name
+            query = self.compiled.expressions.get(name)
+            if query is not None:
+                yield from self._inside(binding.name for binding in query.bindings)
+
+    def _seen(self, names: Iterable[str]) -> dict[str, str]:
+        """Which version gave the value of each source that is watched by one."""
+        found = {name: self.situation.sightings.get(name) for name in names}
+        return {name: sighting.at for name, sighting in found.items() if sighting and sighting.at}
 
     def _through(self, inputs: Mapping[str, InputState]) -> dict[str, str]:
         """The tables read through the views among ``inputs``, with what they were."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,6 +11,7 @@ from sqb.errors import SqbError
 from sqb.execution import content_hash
 from sqb.execution.content_hash import quote
 from sqb.execution.events import Rows
+from sqb.execution.files import check_unchanged
 from sqb.execution.run import Published, Run
 from sqb.execution.statement import full_name, literal
 from sqb.hashing import digest
@@ -62,8 +63,9 @@ def write_table(
     frame: DataFrame,
     states: Mapping[str, InputState],
     layout: Layout,
+    files: Sequence[str] = (),
 ) -> Outcome:
-    """Bring the table of ``name`` to hold exactly the rows of ``frame``."""
+    """Bring the table of ``name`` to hold exactly the rows of ``frame``, read from ``files``."""
     expected = run.expected(name)
     schema: dict[str, Any] = frame.schema.jsonValue()
     # refuses what Iceberg can't hold before anything is staged
@@ -73,6 +75,7 @@ def write_table(
         refuse_overtaken(run, name, staged.base)
         metrics = _write(run, session, frame, schema, staged, layout)
         reached("publish:3")
+        check_unchanged(run.sources, files)
         alias = _alias(run, staged)
         facts = run.facts.get(alias.location)
         data, columns, count = _identify(run, session, schema, staged, facts, metrics)

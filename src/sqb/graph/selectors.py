@@ -51,6 +51,36 @@ def select(
     return chosen
 
 
+def select_sources(
+    nodes: Mapping[str, Selectable],
+    graph: Graph,
+    include: Sequence[str],
+    exclude: Sequence[str] = (),
+) -> list[str]:
+    """The names of sources that the selectors pick; a model or seed stands for those above it."""
+    sources = {name for name, node in nodes.items() if node.type == "source"}
+    chosen = set(sources)
+    if include:
+        matched = _union(nodes, graph, include)
+        chosen = (matched | graph.ancestors(matched)) & sources
+        if not chosen:
+            text = " ".join(include)
+            raise SqbError(
+                "S001",
+                f"the selection `{text}` holds no source",
+                help=did_you_mean(text.strip("+"), nodes) or "`sqb lineage` shows what is read",
+            )
+    if exclude:
+        chosen -= _union(nodes, graph, exclude)
+        if not chosen:
+            raise SqbError(
+                "S001",
+                f"nothing is left after --exclude {' '.join(exclude)}",
+                help="`sqb freshness` without options shows all sources",
+            )
+    return sorted(chosen)
+
+
 def _nothing(nodes: Mapping[str, Selectable], include: Sequence[str]) -> SqbError:
     text = " ".join(include)
     bare = text.strip("+0123456789")

@@ -6,6 +6,7 @@ Two equal ids mean equal rows and columns; staleness is a comparison of these.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -33,13 +34,58 @@ def source_data(uuid: str, schema: str, snapshot: int | None) -> str:
 
 
 def same_snapshot(one: str, other: str) -> bool:
-    """Do two data ids of sources name the same table and snapshot, columns aside?
+    """Do two data ids of sources name the same table and snapshot or value, columns aside?
 
     >>> same_snapshot(source_data("u", "a", 1), source_data("u", "b", 1))
     True
     """
+    values = observed_value(one), observed_value(other)
+    if values != (None, None):
+        return values[0] == values[1]
     first, second = one.split(":"), other.split(":")
     return (first[0], first[-1]) == (second[0], second[-1])
+
+
+def files_data(spec: str, version: str) -> str:
+    """The data id of files: how they are read, and which they are."""
+    return f"l:{spec}:{version}"
+
+
+def value_data(spec: str, schema: str, kind: str, value: str) -> str:
+    """The data id of a source that is watched by a value: what is asked, columns, answer.
+
+    >>> data = value_data("spec", "columns", "integer", "7")
+    >>> observed_value(data), observed_value(source_data("u", "s", 1))
+    (('integer', '7'), None)
+    """
+    return f"f:{digest(spec, schema)[:32]}:{kind}:{value}"
+
+
+def observed_value(data: str) -> tuple[str, str] | None:
+    """Kind and value in the data id of a source that is watched by a value, else None."""
+    if not data.startswith("f:"):
+        return None
+    _, _, kind, value = data.split(":", 3)
+    return kind, value
+
+
+def tolerated(before: str, now: str, seconds: int | None) -> bool:
+    """Did a timestamp move forward by no more than ``seconds``? Backwards is never tolerated.
+
+    >>> at = "2026-01-31T06:00:00+00:00", "2026-01-31T06:30:00+00:00"
+    >>> one, other = (value_data("q", "", "timestamp", moment) for moment in at)
+    >>> tolerated(one, other, 1800), tolerated(one, other, 1799), tolerated(other, one, 1800)
+    (True, False, False)
+    """
+    if seconds is None:
+        return False
+    first, second = observed_value(before), observed_value(now)
+    if first is None or second is None or before.split(":")[1] != now.split(":")[1]:
+        return False
+    if first[0] != "timestamp" or second[0] != "timestamp":
+        return False
+    moved = datetime.fromisoformat(second[1]) - datetime.fromisoformat(first[1])
+    return timedelta(0) <= moved <= timedelta(seconds=seconds)
 
 
 def view_state(

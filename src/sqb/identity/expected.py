@@ -16,6 +16,7 @@ from sqb.compile.nodes import Binding, Compiled
 from sqb.errors import SqbError
 from sqb.graph.graph import CycleError, Graph
 from sqb.hashing import digest
+from sqb.identity.constants import bound_constants, clock
 from sqb.project.config import Config
 from sqb.sql.version import scheme
 
@@ -75,6 +76,11 @@ def session_time_zone(conf: Mapping[str, str]) -> str:
     """The time zone that queries run in."""
     key = "spark.sql.session.timeZone"
     return conf.get(key, _SESSION_DEFAULTS[key])
+
+
+def constants_of(config: Config, environ: Mapping[str, str]) -> dict[str, str]:
+    """The bound constants of a command, in the session's time zone."""
+    return bound_constants(clock(environ), session_time_zone(config.spark.conf))
 
 
 def compose_version(local: str, upstream: Mapping[str, str]) -> str:

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from sqb.identity.data_id import InputState, view_state
+from sqb.freshness.sighting import Sighting
+from sqb.identity.data_id import UNKNOWN, InputState, view_state
 from sqb.planning.inputs import Moved, moved_inputs
 from sqb.planning.own_change import own_change
 from sqb.planning.plan import Cause
 from sqb.planning.situation import Situation, bound, definition_local
+from sqb.planning.tolerance import as_consumed, kept_sources
 from sqb.state.record import Record, untouched
 
 #: Own reasons that leave the columns as they are.
@@ -26,7 +28,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     ``state`` is None while it can't be known before the run; then ``waits`` names the nodes whose
     outcome decides. ``columns_move``: its columns may come out different. ``stale_above``: stale
-    nodes outside the selection that it rests on.
+    nodes outside the selection that it rests on. ``blocked``: a source above is too old.
     """
 
     runs: bool
@@ -37,6 +39,7 @@ class Verdict(msgspec.Struct, frozen=True):
     waits: tuple[str, ...] = ()
     columns_move: bool = False
     stale_above: frozenset[str] = frozenset()
+    blocked: bool = False
 
 
 _NONE: frozenset[str] = frozenset()
@@ -45,15 +48,24 @@ _NONE: frozenset[str] = frozenset()
 def cascade(situation: Situation) -> dict[str, Verdict]:
     """A verdict for every node of the project, selected or not, parents first."""
     verdicts: dict[str, Verdict] = {}
+    tolerant = {n: s for n, s in situation.sightings.items() if s.tolerance is not None}
     for name in situation.expected:
-        verdicts[name] = _settle(situation, name, verdicts)
+        verdicts[name] = _settle(situation, name, verdicts, tolerant)
     return verdicts
 
 
-def _settle(situation: Situation, name: str, verdicts: dict[str, Verdict]) -> Verdict:
+def _settle(
+    situation: Situation,
+    name: str,
+    verdicts: dict[str, Verdict],
+    tolerant: Mapping[str, Sighting],
+) -> Verdict:
     expected = situation.expected[name]
     record = situation.recorded.get(name)
     is_view = expected.materialized == "view"
+    too_old = _too_old(situation, verdicts, expected.inputs)
+    if too_old is not None:
+        return Verdict(False, too_old.reason, too_old, blocked=True)
     states = _states(situation, verdicts, expected.inputs)
     waiting: list[str] = []
     stale_above: frozenset[str] = _NONE
@@ -68,9 +80,9 @@ def _settle(situation: Situation, name: str, verdicts: dict[str, Verdict]) -> Ve
     own = own_change(situation, name)
     moved: list[Moved] = []
     if own is None and record is not None:
-        moved = moved_inputs(
-            record, expected.inputs, states, situation.sources, schema_only=is_view
-        )
+        kept = kept_sources(record, tolerant) if tolerant else {}
+        seen = _as_consumed(situation, states, verdicts, kept) if kept else states
+        moved = moved_inputs(record, expected.inputs, seen, situation.sources, schema_only=is_view)
     columns_above = [
         p for p in waiting if verdicts[p].columns_move or _replaced(situation, p, record)
     ]
@@ -124,6 +136,44 @@ def _settle(situation: Situation, name: str, verdicts: dict[str, Verdict]) -> Ve
     )
 
 
+def _too_old(
+    situation: Situation, verdicts: dict[str, Verdict], inputs: Iterable[str]
+) -> Cause | None:
+    """The source above that is older than its policy allows."""
+    for name in inputs:
+        verdict = verdicts.get(name)
+        if verdict is not None:
+            if verdict.blocked:
+                return verdict.cause
+            continue
+        sighting = situation.sightings.get(name)
+        if sighting is not None and sighting.age is not None and sighting.age.status == "error":
+            return Cause(name, "source_freshness_error")
+    return None
+
+
+def _as_consumed(
+    situation: Situation,
+    states: dict[str, InputState],
+    verdicts: dict[str, Verdict],
+    kept: Mapping[str, InputState],
+) -> dict[str, InputState]:
+    """The inputs as their reader sees them, with its tolerance of lag."""
+
+    def view(name: str) -> Record | None:
+        verdict, recorded = verdicts.get(name), situation.recorded.get(name)
+        stands = verdict is not None and not verdict.runs
+        return recorded if stands and recorded and recorded.materialized == "view" else None
+
+    return as_consumed(
+        states,
+        kept,
+        view,
+        lambda name: _states(situation, verdicts, [name]).get(name),
+        situation.constants,
+    )
+
+
 def _explain(
     situation: Situation, name: str, moved: list[Moved], verdicts: dict[str, Verdict]
 ) -> tuple[str, Cause | None]:
@@ -153,7 +203,9 @@ def _behind(situation: Situation, name: str, parent: str, verdicts: dict[str, Ve
     """What moved behind a view that itself stays as it is."""
     through = situation.recorded[name].through
     for leaf, state in leaves(situation, parent, verdicts).items():
-        if through.get(leaf, state.data) != state.data:
+        if through.get(leaf, state.data) != state.data or state.data == UNKNOWN:
+            if state.data == UNKNOWN:
+                return Cause(leaf, "source_unknown")
             moved = "source_changed" if leaf in situation.sources else "upstream_changed"
             return Cause(leaf, moved)
     return Cause(parent, "upstream_changed")

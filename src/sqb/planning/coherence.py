@@ -19,9 +19,15 @@ def check(situation: Situation, verdicts: Mapping[str, Verdict]) -> None:
         for i, parent in enumerate(expected.inputs):
             if parent not in situation.expected:
                 if parent not in situation.sources:
+                    sighting = situation.sightings.get(parent)
+                    what = (
+                        f"source `{parent}`: {sighting.why}"
+                        if sighting
+                        else (f"source table `{parent}` does not exist")
+                    )
                     raise SqbError(
                         "S303",
-                        f"source table `{parent}` does not exist, and `{name}` reads it",
+                        f"{what}, and `{name}` reads it",
                         file=expected.path,
                         line=expected.lines[i] if expected.lines else None,
                         help="load it first, or correct its name in the query or in sources/*.yml",

@@ -1,9 +1,10 @@
-"""The pipeline of passes: own change, cascade, coherence, then the plan itself."""
+"""The pipeline of passes: own change, cascade, coherence, freshness, then the plan itself."""
 
 from __future__ import annotations
 
 from sqb.planning import coherence
 from sqb.planning.cascade import Verdict, cascade
+from sqb.planning.freshness import freshness_warnings
 from sqb.planning.plan import Plan, PlannedNode, Strategy
 from sqb.planning.situation import Situation
 
@@ -29,16 +30,16 @@ def decide(situation: Situation) -> tuple[Plan, dict[str, Verdict]]:
                 name=name,
                 type=expected.type,
                 materialized=expected.materialized,
-                action="run" if verdict.runs else "skip",
+                action="block" if verdict.blocked else "run" if verdict.runs else "skip",
                 reason=verdict.reason,
                 if_changed=verdict.if_changed,
-                cause=verdict.cause if verdict.runs else None,
+                cause=verdict.cause if verdict.runs or verdict.blocked else None,
                 strategy=_strategy(expected.materialized) if verdict.runs else None,
             )
         )
         if not verdict.runs and _outdated(situation, name, verdict):
             rerecord.append(name)
-    warnings = coherence.warnings(situation, verdicts)
+    warnings = coherence.warnings(situation, verdicts) + freshness_warnings(situation, verdicts)
     return Plan(situation.target, tuple(nodes), warnings, tuple(rerecord)), verdicts
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from sqb.freshness.sighting import Sighting
 from sqb.graph.graph import Graph
 from sqb.identity.data_id import InputState
 from sqb.identity.expected import Expected
@@ -18,7 +19,8 @@ class Situation(msgspec.Struct, frozen=True):
 
     ``recorded`` holds the truth about each relation, ``known`` the nodes that any state row names
     (so that a dropped relation is told from one never built), ``relations`` what the catalog shows
-    and ``sources`` the tables that others write; a missing one is absent.
+    and ``sources`` the tables that others write; a missing one is absent. ``sightings`` tells more
+    of each source: how it was observed, its age, why it is missing.
     """
 
     target: str
@@ -33,6 +35,7 @@ class Situation(msgspec.Struct, frozen=True):
     force: bool = False
     full_refresh: bool = False
     outdated: frozenset[str] = frozenset()
+    sightings: Mapping[str, Sighting] = {}
 
 
 def bound(expected: Expected, constants: Mapping[str, str]) -> dict[str, str]:

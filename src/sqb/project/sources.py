@@ -16,6 +16,7 @@ from sqb.errors import SqbError, did_you_mean
 from sqb.project.column_types import TYPE_NAMES, column_type
 from sqb.project.durations import duration_seconds
 from sqb.project.names import check_name, is_identifier
+from sqb.project.source_specs import AgePolicy, Freshness
 from sqb.project.yaml_files import Table, load_yaml
 
 _KEYS = (
@@ -27,6 +28,7 @@ _KEYS = (
     "path",
     "format",
     "immutable_files",
+    "options",
     "managed",
     "write_strategy",
     "cursor_column",
@@ -48,26 +50,9 @@ _FRESHNESS_KEYS = (
     "age_policy",
 )
 _AGE_KEYS = ("warn_after", "error_after")
+#: Options of Spark's readers that sqb sets itself.
+_OWN_OPTIONS = ("path", "basepath", "recursivefilelookup", "pathglobfilter")
 _WRITE_STRATEGIES = ("append", "merge", "table", "delete_insert")
-
-
-class AgePolicy(msgspec.Struct, frozen=True):
-    """How old a source may be, in seconds."""
-
-    warn_after: int | None = None
-    error_after: int | None = None
-
-
-class Freshness(msgspec.Struct, frozen=True):
-    """How to see whether a source moved; ``lag_tolerance`` in seconds."""
-
-    strategy: str = "adapter"
-    type: str | None = None
-    column: str | None = None
-    query: str | None = None
-    filter: str | None = None
-    lag_tolerance: int | None = None
-    age_policy: AgePolicy | None = None
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -83,6 +68,7 @@ class Source(msgspec.Struct, frozen=True):
     path: str | None = None
     format: str | None = None
     immutable_files: bool = False
+    options: dict[str, str] = {}
     managed: bool = False
     write_strategy: str | None = None
     cursor_column: str | None = None
@@ -125,23 +111,11 @@ def load_sources(
 def check_sources_available(sources: Mapping[str, Source]) -> None:
     """Raise C011 for the first source that only a later release can read or watch."""
     for source in sources.values():
-        freshness = source.freshness or Freshness()
         postponed: tuple[tuple[bool, str, str, str], ...] = (
             (source.managed, "managed", "a managed source", "0.5"),
             (source.write_strategy is not None, "write_strategy", "`write_strategy`", "0.5"),
             (source.cursor_column is not None, "cursor_column", "`cursor_column`", "0.5"),
             (_audited(source), "audits", "an audit of a source", "0.5"),
-            (source.catalog is not None, "catalog", "a source in another catalog", "0.2"),
-            (source.expression is not None, "expression", "a source by `expression`", "0.2"),
-            (source.path is not None, "path", "a source of files (`path`)", "0.2"),
-            (
-                freshness.strategy != "adapter",
-                "freshness",
-                f"the freshness strategy `{freshness.strategy}`",
-                "0.2",
-            ),
-            (freshness.age_policy is not None, "freshness", "`age_policy`", "0.2"),
-            (freshness.lag_tolerance is not None, "freshness", "`lag_tolerance`", "0.2"),
         )
         for is_set, key, what, release in postponed:
             if is_set:
@@ -150,7 +124,7 @@ def check_sources_available(sources: Mapping[str, Source]) -> None:
                     f"{what} arrives in release {release} (source `{source.name}`)",
                     file=source.file,
                     line=source.lines.get(key, source.line),
-                    help="this release reads Iceberg tables by `schema` and `table`",
+                    help="leave it out until then",
                 )
 
 
@@ -167,7 +141,7 @@ def _source(entry: Table) -> Source:
     managed = entry.flag("managed", False)
     if path is not None and expression is not None:
         raise entry.wrong("expression", f"source `{name}` has both `path` and `expression`")
-    if not (path or expression or schema or managed):
+    if not (path or expression or schema or managed or entry.text("catalog")):
         raise entry.wrong(
             "name", f"source `{name}` needs `schema`", "where the table lies, e.g. schema: raw"
         )
@@ -180,11 +154,17 @@ def _source(entry: Table) -> Source:
         if value is not None and (path or expression):
             other = "path" if path else "expression"
             raise entry.wrong(key, f"source `{name}` has both `{key}` and `{other}`")
+    if path is not None and "://" in path and not path.startswith("file://"):
+        raise entry.wrong(
+            "path",
+            f"source `{name}`: only local and mounted files can be listed",
+            "read an object store through a table, or through a catalog in [spark.conf]",
+        )
     file_format = entry.choice("format", ("parquet", "csv", "json"))
     if path is not None and file_format is None:
         raise entry.wrong("path", f"source `{name}` needs `format`: parquet, csv or json")
     if path is None:
-        for key in ("format", "immutable_files"):
+        for key in ("format", "immutable_files", "options"):
             if key in entry.values:
                 raise entry.wrong(key, f"`{key}` belongs to `path`, which source `{name}` lacks")
     meta = entry.table("meta")
@@ -199,6 +179,7 @@ def _source(entry: Table) -> Source:
         path=path,
         format=file_format,
         immutable_files=entry.flag("immutable_files", False),
+        options=_options(entry),
         managed=managed,
         write_strategy=entry.choice("write_strategy", _WRITE_STRATEGIES),
         cursor_column=entry.text("cursor_column"),
@@ -212,6 +193,19 @@ def _source(entry: Table) -> Source:
     )
     _check_managed(entry, source)
     return source
+
+
+def _options(entry: Table) -> dict[str, str]:
+    """Options of Spark's reader, as it wants them: texts."""
+    given = entry.table("options")
+    found: dict[str, str] = {}
+    for key, value in given.plain().items() if given is not None else ():
+        if key.lower() in _OWN_OPTIONS:
+            raise entry.wrong("options", f"the option `{key}` is set by sqb", "leave it out")
+        if isinstance(value, dict | list) or value is None:
+            raise entry.wrong("options", f"the option `{key}` must be a text, a number or a flag")
+        found[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    return found
 
 
 def _columns(entry: Table, name: str) -> list[dict[str, Any]]:

@@ -61,8 +61,8 @@ def settings_of(config: Config) -> SparkSettings:
 def spark_conf(settings: SparkSettings, jar_paths: Sequence[Path]) -> dict[str, str]:
     """Every setting of a session: sqb's own, the user's over them, then what must hold anyway.
 
-    Whatever the user says, the Iceberg extensions stay and the catalog's cache stays off: with
-    it on, a session serves tables as they were before someone else's commit.
+    Whatever the user says, the Iceberg extensions stay and the catalogs' caches stay off: with
+    them on, a session serves tables as they were before someone else's commit.
     """
     own = {
         "spark.master": settings.master,
@@ -84,8 +84,9 @@ def spark_conf(settings: SparkSettings, jar_paths: Sequence[Path]) -> dict[str, 
             "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
         }
     conf = own | settings.conf
-    prefix = f"spark.sql.catalog.{settings.catalog_name}"
-    conf[f"{prefix}.cache-enabled"] = "false"
+    conf[f"spark.sql.catalog.{settings.catalog_name}.cache-enabled"] = "false"
+    # Tables of other Iceberg catalogs are pinned too: a cache would not know the pinned snapshot.
+    conf |= {f"{k}.cache-enabled": "false" for k, v in conf.items() if v == CATALOG_CLASS}
     conf["spark.sql.extensions"] = _joined(conf.get("spark.sql.extensions"), [EXTENSIONS], ",")
     paths = [str(path) for path in jar_paths]
     if settings.is_local:

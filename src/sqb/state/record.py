@@ -29,8 +29,9 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     else is seen; ``schema`` the hash of its names and types, which readers
     compare. ``through`` has the data ids of the tables that were read through views, to tell later
     which of them moved. ``pins`` has the snapshot of every table that was read, also through
-    views: what a refresh by rows starts from, so upkeep must keep it. ``ts`` is in microseconds
-    since the epoch.
+    views: what a refresh by rows starts from, so upkeep must keep it. ``seen`` says of each source
+    that is watched by a value which version of it gave the value. ``ts`` is in microseconds since
+    the epoch.
     """
 
     node: str
@@ -53,6 +54,11 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     rows: int | None = None
     through: dict[str, str] = {}
     pins: dict[str, int] = {}
+    seen: dict[str, str] = {}
+
+    def read(self) -> dict[str, str]:
+        """The data ids of all that it was made from, also behind views."""
+        return {item.name: item.data for item in self.inputs} | self.through
 
     def consumed(self) -> dict[str, Consumed]:
         """The inputs by name."""

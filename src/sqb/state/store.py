@@ -87,6 +87,18 @@ class StateStore:
             self._append(namespace, FRESHNESS, observation_rows(seen))
         self._save(None)
 
+    def observations(self, namespaces: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """The newest recorded observation of every source, in any of these schemas."""
+        out: dict[str, dict[str, Any]] = {}
+        for namespace in sorted(set(namespaces)):
+            table = self._load(namespace, FRESHNESS)
+            for row in table.scan().to_arrow().to_pylist() if table is not None else ():
+                known = out.get(row["source_name"])
+                when = (row["observed_at"], row["run_id"])
+                if known is None or when > (known["observed_at"], known["run_id"]):
+                    out[row["source_name"]] = row
+        return out
+
     def history(self, namespaces: Iterable[str]) -> list[dict[str, Any]]:
         """Every fingerprint row of these schemas, oldest first."""
         rows: list[dict[str, Any]] = []

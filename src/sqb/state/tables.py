@@ -65,6 +65,8 @@ class Observation(msgspec.Struct, frozen=True):
     schema: str
     table: str
     run: str
+    strategy: str
+    value_kind: str
     data_version: str
     data_version_hash: str
     ts: int
@@ -112,8 +114,8 @@ def observation_rows(items: Iterable[Observation]) -> list[dict[str, Any]]:
             "target_schema": item.schema,
             "target_name": item.table,
             "run_id": item.run,
-            "strategy": "adapter",
-            "value_kind": "snapshot",
+            "strategy": item.strategy,
+            "value_kind": item.value_kind,
             "data_version": item.data_version,
             "data_version_hash": item.data_version_hash,
             "observed_at": item.ts,

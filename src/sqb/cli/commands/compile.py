@@ -55,16 +55,16 @@ def _write_sql(
     project: Project, folder: Path, selected: frozenset[str], *, whole: bool
 ) -> list[str]:
     """Each model's query with full names. What a model left behind that is gone goes too."""
+    from sqb.execution.sources import read_source
     from sqb.execution.statement import full_name, render
 
     compiled, catalog = project.compiled, project.config.catalog.name
 
-    def place(name: str, _: bool) -> tuple[str, bool]:
+    def place(name: str, travels: bool) -> tuple[str, bool]:
         node = project.expected.get(name)
         if node is not None:
             return full_name(catalog, node.namespace, node.relation), False
-        source = compiled.sources[name]
-        return full_name(catalog, source.namespace, source.table), False
+        return read_source(compiled, catalog, name, travels, {}, {})
 
     if whole and folder.exists():
         shutil.rmtree(folder)

@@ -8,17 +8,20 @@ import click
 
 from sqb.cli.call import Call
 from sqb.cli.call import command as sqb_command
+from sqb.cli.render.waiting import Waiting
 
 if TYPE_CHECKING:
-    from sqb.api import Explanation, Project
+    from sqb.api import Project
+    from sqb.execution.explaining import Explanation
+    from sqb.freshness.sighting import Sighting
 
 
 def explain(call: Call, *, model: str) -> None:
     """Explain one node."""
     call.no_selection("explain")
-    project = call.project()
-    found = project.explain(model)
-    inputs = _inputs(project, found)
+    with call.project() as project:
+        found = project.explain(model, listener=Waiting(call).hear)
+        inputs = _inputs(project, found)
     if call.out.json:
         from sqb.cli.render.documents import planned_node
 
@@ -58,16 +61,15 @@ def _inputs(project: Project, found: Explanation) -> list[dict[str, Any]]:
 
     What is seen through a view, and what is not built, has no version of its own: ``now`` is null.
     """
-    from sqb.freshness.observe import observe_sources
-
     observed = project.observe()
-    sources = observe_sources(project.compiled.sources.values(), observed.heads, project.facts)
+    sightings = found.sightings
     consumed = found.record.consumed() if found.record is not None else {}
     out: list[dict[str, Any]] = []
     for name in dict.fromkeys((*found.upstream, *consumed)):
         now: str | None = None
-        if name in sources:
-            now = sources[name].data
+        sighting = sightings.get(name)
+        if sighting is not None:
+            now = sighting.state.data if sighting.state is not None else None
         elif name in observed.recorded and observed.recorded[name].materialized != "view":
             now = observed.recorded[name].data
         before = consumed[name].data if name in consumed else None
@@ -76,10 +78,20 @@ def _inputs(project: Project, found: Explanation) -> list[dict[str, Any]]:
                 "name": name,
                 "recorded": before,
                 "now": now,
-                "changed": None if now is None or before is None else now != before,
+                "changed": None if now is None or before is None else _moved(sighting, before, now),
+                "reading": sighting.reading if sighting is not None else None,
+                "value": sighting.value if sighting is not None and sighting.watched else None,
+                "why": (sighting.why or None) if sighting is not None else None,
             }
         )
     return out
+
+
+def _moved(sighting: Sighting | None, before: str, now: str) -> bool:
+    from sqb.identity.data_id import tolerated
+
+    tolerance = sighting.tolerance if sighting is not None else None
+    return now != before and not tolerated(before, now, tolerance)
 
 
 command = sqb_command(

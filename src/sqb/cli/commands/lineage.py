@@ -22,7 +22,7 @@ def lineage(call: Call, *, name: str, direction: str, depth: int | None) -> None
     call.no_selection("lineage")
     project = call.project()
     types = {n.name: n.type for n in project.selectable().values()}
-    places = {f"{s.namespace}.{s.table}": s.name for s in project.compiled.sources.values()}
+    places = {s.place: s.name for s in project.compiled.sources.values()}
     name = places.get(name, name) if name not in types else name
     if name not in types:
         raise SqbError(

@@ -1,4 +1,7 @@
-"""``sqb plan``: what a build would do, and why. Writes nothing to the lake, starts no Spark."""
+"""``sqb plan``: what a build would do, and why. Writes nothing to the lake.
+
+Starts Spark only where a source is watched by a value that has to be asked for.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import click
 
 from sqb.cli.call import Call
 from sqb.cli.call import command as sqb_command
+from sqb.cli.render.waiting import Waiting
 from sqb.cli.run_options import refuse_later, run_options
 
 
@@ -22,8 +26,14 @@ def plan(
 ) -> int:
     """Plan and print."""
     refuse_later(later, refresh)
-    project = call.project()
-    found = project.plan(call.select, call.exclude, force=force, full_refresh=full_refresh)
+    with call.project() as project:
+        found = project.plan(
+            call.select,
+            call.exclude,
+            force=force,
+            full_refresh=full_refresh,
+            listener=Waiting(call).hear,
+        )
     if call.out.json:
         from sqb.cli.render.documents import plan_document
 

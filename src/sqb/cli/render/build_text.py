@@ -91,11 +91,15 @@ def show_end(
         out.important()
         names = some(blocked, out.width - 45)
         out.important(f"blocked because they read what failed: {names}")
+    too_old = [node.name for node in result.nodes if _is_too_old(node)]
+    if too_old:
+        out.important()
+        out.important(f"blocked by a source that is too old: {some(too_old, out.width - 40)}")
     if failures and result.run_id is not None and not result.interrupted:
         log = Path(".sqb") / "runs" / result.run_id / "spark.log"
         if (root / log).exists():
             out.important(out.style(f"Spark's own words: {log}", dim=True))
-    if failures or blocked:
+    if failures or blocked or too_old:
         out.important()
     out.important(last_line(result, out, seconds))
 
@@ -105,11 +109,20 @@ def _is_stop(node: NodeResult, result: BuildResult) -> bool:
     return result.interrupted and node.error is not None and node.error.get("code") == _STOPPED
 
 
+def _is_too_old(node: NodeResult) -> bool:
+    """Did the plan block the node because of the age of a source above it?"""
+    return node.status == "blocked" and node.reason == "source_freshness_error"
+
+
 def last_line(result: BuildResult, out: Output, seconds: float) -> str:
     """``done: 5 built, 1 unchanged, 41 current in 12.3s``"""
     ended = Counter(node.status for node in result.nodes)
     stopped = sum(1 for node in result.nodes if _is_stop(node, result))
-    blocked = sum(1 for node in result.nodes if node.blocked_by and not result.interrupted)
+    blocked = sum(
+        1
+        for node in result.nodes
+        if _is_too_old(node) or (node.blocked_by and not result.interrupted)
+    )
     parts = [
         (ended["success"], "built", "green"),
         (ended["unchanged"], "unchanged", "cyan"),

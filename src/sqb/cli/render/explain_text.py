@@ -11,7 +11,7 @@ from sqb.cli.render.plan_text import diff_lines
 from sqb.cli.render.words import NOTES, count, some, words, wrapped
 
 if TYPE_CHECKING:
-    from sqb.api import Explanation
+    from sqb.execution.explaining import Explanation
     from sqb.planning.plan import PlannedNode
 
 _LABELS = 12
@@ -89,8 +89,19 @@ def _inputs(inputs: Sequence[dict[str, Any]], out: Output) -> None:
         verdict = {True: "changed", False: "same", None: ""}[item["changed"]]
         colour = "yellow" if item["changed"] else "green"
         line = f"{item['name']:<{width}}  {recorded:<10}  {now:<10}"
-        out.important(f"{line}  {out.style(verdict, fg=colour)}".rstrip())
+        note = _note(item)
+        out.important(f"{line}  {out.style(verdict, fg=colour)}{note}".rstrip())
+
+
+def _note(item: dict[str, Any]) -> str:
+    """How a source is read, and its freshness value or why there is none."""
+    if item["reading"] is None:
+        return ""
+    return "  " + ", ".join(filter(None, (item["reading"], item["value"], item["why"])))
 
 
 def _short(value: str | None) -> str:
-    return value[:8] if value else "-"
+    if not value:
+        return "-"
+    # the data id of a source that is watched by a value starts with what was asked
+    return value[2:10] if value.startswith(("f:", "l:", "e:")) else value[:8]

@@ -18,6 +18,7 @@ TITLES: dict[str, str] = {
     "source_changed": "Source changed",
     "source_unknown": "Source unknown",
     "constant_changed": "Constant changed",
+    "source_freshness_error": "Source too old",
     "relation_missing": "Relation missing",
     "relation_changed": "Relation changed",
     "upstream_changed": "Upstream changed",

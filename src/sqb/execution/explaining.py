@@ -1,0 +1,44 @@
+"""Why a node runs or not, from what, and the SQL that a run would send to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from sqb.execution.reading import statement, view_statement
+from sqb.execution.run import Run
+from sqb.freshness.sighting import Sighting
+from sqb.identity.expected import Expected
+from sqb.planning.plan import Plan
+from sqb.state.record import Record
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """One node of a plan with all that the decision rests on."""
+
+    plan: Plan
+    expected: Expected
+    record: Record | None
+    upstream: tuple[str, ...]
+    downstream: tuple[str, ...]
+    sql: str
+    sightings: Mapping[str, Sighting] = {}
+
+
+def explained(name: str, plan: Plan, run: Run) -> Explanation:
+    """``plan`` holds the node alone; ``run`` what a build would know."""
+    expected, compiled = run.expected(name), run.compiled
+    sql = ""
+    if name in compiled.models:
+        make = view_statement if expected.materialized == "view" else statement
+        sql = make(run, name).text
+    return Explanation(
+        plan,
+        expected,
+        run.situation.recorded.get(name),
+        tuple(compiled.parents[name]),
+        tuple(sorted(run.situation.graph.children[name])),
+        sql,
+        run.situation.sightings,
+    )

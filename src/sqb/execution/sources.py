@@ -1,0 +1,388 @@
+"""Sources of every kind: one look at all of them, and the SQL that reads each.
+
+The look takes heads, metadata and file listings, never data. Values that a freshness strategy asks
+for are found in records and in the cache, and are otherwise ``missing``: someone has to run Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from sqb.compile.nodes import Compiled, Query, SourceTable
+from sqb.errors import SqbError
+from sqb.execution.content_hash import quote
+from sqb.execution.statement import full_name, pinned, render
+from sqb.freshness.age import age_of
+from sqb.freshness.cache import ValueCache
+from sqb.freshness.files import Listing, list_files
+from sqb.freshness.sighting import Physical, Reading, Sighting
+from sqb.freshness.values import Answer, Probe, moment_us
+from sqb.hashing import digest
+from sqb.identity.data_id import (
+    UNKNOWN,
+    InputState,
+    files_data,
+    observed_value,
+    source_data,
+    value_data,
+)
+from sqb.lake.catalog import Head
+from sqb.lake.facts import FactsCache
+from sqb.lake.foreign import open_foreign
+from sqb.lake.metadata import TableFacts
+from sqb.project.source_specs import Freshness
+from sqb.state.record import Record
+
+_MILLISECOND = 1000
+
+
+class SourceLook:
+    """All sources as they are at one moment, as far as can be told without Spark."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        catalog: str,
+        heads: Mapping[tuple[str, str], Head],
+        facts: FactsCache,
+        foreign: FactsCache,
+        conf: Mapping[str, str],
+        root: Path,
+    ) -> None:
+        self.compiled = compiled
+        self.catalog = catalog
+        self.listings: dict[str, Listing] = {}
+        self.facts: dict[str, TableFacts] = {}
+        self._why: dict[str, str] = {}
+        self._physical: dict[str, Physical] = {}
+        others = _foreign_heads(compiled, conf, self._why)
+        for name, source in compiled.sources.items():
+            if source.files is not None:
+                self.listings[name] = list_files(source.files.path, root)
+            elif source.is_table:
+                there = heads if source.catalog is None else others.get(source.catalog, {})
+                head = there.get((source.namespace, source.table))
+                if head is not None and source.catalog is None:
+                    self.facts[name] = facts.get(head.location)
+                elif head is not None:
+                    self._read_foreign(name, head, foreign)
+        self._openable = frozenset(others)
+
+    def _read_foreign(self, name: str, head: Head, facts: FactsCache) -> None:
+        """Someone else's metadata may lie where only Spark can read it."""
+        try:
+            self.facts[name] = facts.get(head.location)
+        except SqbError as error:
+            self._why[name] = error.message
+
+    # What is there
+
+    def physical(self, name: str) -> Physical:
+        """A source as its place shows it."""
+        known = self._physical.get(name)
+        if known is None:
+            known = self._physical[name] = self._look(name, self.compiled.sources[name])
+        return known
+
+    def _look(self, name: str, source: SourceTable) -> Physical:
+        place = source.place
+        if source.files is not None:
+            listing = self.listings[name]
+            if not listing.files:
+                return Physical(None, place=place, why=f"no file is at {place}")
+            spec = digest(msgspec.json.encode(source.files, order="sorted").decode())[:32]
+            data = files_data(spec, listing.version)
+            # what columns there are is known only when the files are read
+            return Physical(data, digest(data), spec, place, "pinned", listing.newest_us)
+        if source.expression is not None:
+            return self._expression(name, source)
+        facts = self.facts.get(name)
+        if facts is None:
+            unread = self._why.get(name)
+            if unread is None and (source.catalog is None or source.catalog in self._openable):
+                return Physical(None, place=place, why=f"there is no table {place}")
+            why = (
+                unread
+                or self._why.get(f"{source.catalog}.")
+                or (f"sqb can't see versions in the catalog `{source.catalog}`")
+            )
+            return Physical(UNKNOWN, place=place, why=why)
+        if facts.kind == "view":
+            why = "it is a view that someone else wrote, which has no version"
+            return Physical(UNKNOWN, facts.shape, facts.shape, place, why=why)
+        data = source_data(facts.uuid, facts.shape, facts.data_snapshot_id)
+        stamp = facts.data_timestamp_ms
+        moment = None if stamp is None else stamp * _MILLISECOND
+        return Physical(data, facts.shape, facts.shape, place, "pinned", moment)
+
+    def _expression(self, name: str, source: SourceTable) -> Physical:
+        """An expression over known sources is as good as a view of them."""
+        query = self.compiled.expressions[name]
+        inputs = {b.name: self.physical(b.name) for b in query.bindings}
+        gone = next((p for p in inputs.values() if p.data is None), None)
+        if gone is not None:
+            return Physical(None, place=source.place, why=gone.why)
+        text = source.expression.canonical if source.expression is not None else ""
+        schema = digest(text, *(p.schema for p in inputs.values()))
+        declared = digest(text, *(p.declared for p in inputs.values()))
+        if unknown := next((n for n, p in inputs.items() if p.data == UNKNOWN), None):
+            why = f"it reads {unknown}, and {inputs[unknown].why}"
+            return Physical(UNKNOWN, schema, declared, source.place, why=why)
+        if not inputs or not _lasting(query):
+            why = "its expression may give other rows each time"
+            return Physical(UNKNOWN, schema, declared, source.place, why=why)
+        data = "e:" + digest(text, *(f"{n}={p.data}" for n, p in sorted(inputs.items())))
+        moments = [p.moment_us for p in inputs.values() if p.moment_us is not None]
+        moment = max(moments, default=None)
+        return Physical(data, schema, declared, source.place, "pinned", moment)
+
+    # Values
+
+    def spec_of(self, name: str, session: str) -> str:
+        """What a source's value is the answer to: the question, of whom, in which session."""
+        source = self.compiled.sources[name]
+        probe, freshness = source.probe, source.freshness
+        if probe is None or freshness is None:
+            return ""
+        kind = freshness.type or ""
+        inside = source.expression.canonical if source.expression is not None else ""
+        return digest(freshness.strategy, kind, probe.canonical, source.place, inside, session)
+
+    def version_read(self, name: str) -> str:
+        """The version of all that a source's value is read from; empty if it can't be named."""
+        query = self.compiled.probes[name]
+        inputs = {b.name: self.physical(b.name).data for b in query.bindings}
+        if not inputs or not _lasting(query) or UNKNOWN in inputs.values():
+            return ""
+        return digest(*(f"{n}={data}" for n, data in sorted(inputs.items())))
+
+    def sight(
+        self,
+        name: str,
+        now_us: int,
+        session: str,
+        answer: Answer | None,
+    ) -> Sighting:
+        """A source with its freshness; ``answer`` is its value, if it is watched by one."""
+        source, physical = self.compiled.sources[name], self.physical(name)
+        freshness = source.freshness or Freshness()
+        policy = freshness.age_policy
+        kind = freshness.type or ("files" if source.files is not None else "snapshot")
+        if physical.data is None:
+            return Sighting(
+                name,
+                freshness.strategy,
+                kind,
+                "unknown",
+                None,
+                why=physical.why,
+                age=age_of(None, now_us, policy),
+            )
+        if source.probe is None:
+            known = physical.data != UNKNOWN
+            return Sighting(
+                name,
+                freshness.strategy,
+                kind,
+                physical.reading,
+                InputState(physical.data, physical.schema, place=physical.place),
+                physical.data if known else None,
+                physical.why,
+                age=age_of(physical.moment_us, now_us, policy),
+            )
+        answer = answer or Answer(None, "its freshness value was not asked for")
+        data, moment = UNKNOWN, None
+        reading: Reading = "unknown"
+        if answer.value is not None:
+            data = value_data(self.spec_of(name, session), physical.declared, kind, answer.value)
+            moment = moment_us(answer.value) if kind == "timestamp" else None
+            reading = "pinned" if physical.reading == "pinned" else "observed"
+        return Sighting(
+            name,
+            freshness.strategy,
+            kind,
+            reading,
+            InputState(data, physical.schema, place=physical.place),
+            answer.value,
+            answer.why,
+            self.version_read(name),
+            age_of(moment, now_us, policy),
+            freshness.lag_tolerance,
+            watched=True,
+        )
+
+    # Reading
+
+    def read(
+        self, name: str, travels: bool, *, pin: bool, constants: Mapping[str, str] | None = None
+    ) -> tuple[str, bool]:
+        """SQL that reads a source, and whether it is a sub-select."""
+        return read_source(
+            self.compiled, self.catalog, name, travels, self.facts if pin else {}, constants or {}
+        )
+
+    def probe(self, name: str, constants: Mapping[str, str]) -> Probe:
+        """The query for a source's value, at the very versions that models read."""
+        query, freshness = self.compiled.probes[name], self.compiled.sources[name].freshness
+        text = render(
+            query.sql,
+            query.analysis,
+            query.bindings,
+            lambda parent, travels: self.read(parent, travels, pin=True, constants=constants),
+            constants,
+        ).text
+        return Probe(text, (freshness and freshness.type) or "string")
+
+
+def read_source(
+    compiled: Compiled,
+    catalog: str,
+    name: str,
+    travels: bool,
+    facts: Mapping[str, TableFacts],
+    constants: Mapping[str, str],
+    extra: Mapping[str, SourceTable] | None = None,
+) -> tuple[str, bool]:
+    """SQL that reads a source: pinned where ``facts`` knows it, and whether it is a sub-select."""
+    source = compiled.sources.get(name) or (extra or {})[name]
+    if source.files is not None:
+        return quote(files_view(name)), False
+    if source.expression is not None:
+        query = compiled.expressions[name]
+        body = render(
+            query.sql,
+            query.analysis,
+            query.bindings,
+            lambda parent, travels: read_source(
+                compiled, catalog, parent, travels, facts, constants
+            ),
+            constants,
+        ).text
+        return f"(\n{body}\n)", True
+    parts = [part for part in (source.catalog or catalog, source.namespace, source.table) if part]
+    table, found = full_name(*parts), facts.get(name)
+    if travels or found is None or found.kind == "view":
+        return table, False
+    return pinned(table, found)
+
+
+def files_view(name: str) -> str:
+    """The temp view under which a session reads the files of a source."""
+    return f"__sqb_files_{name}"
+
+
+def files_below(compiled: Compiled, names: Iterable[str]) -> list[str]:
+    """The sources of files among ``names``, also inside expressions."""
+    found: dict[str, None] = {}
+    for name in names:
+        source = compiled.sources.get(name)
+        if source is not None and source.files is not None:
+            found[name] = None
+        elif name in compiled.expressions:
+            inside = (b.name for b in compiled.expressions[name].bindings)
+            found |= dict.fromkeys(files_below(compiled, inside))
+    return list(found)
+
+
+def standing_values(
+    look: SourceLook,
+    names: Iterable[str],
+    session: str,
+    recorded: Iterable[Record],
+    cache: ValueCache,
+) -> tuple[dict[str, Answer], list[str]]:
+    """The values that still stand, and the sources whose value has to be asked for."""
+    found: dict[str, Answer] = {}
+    missing: list[str] = []
+    records: list[Record] | None = None
+    for name in names:
+        if name not in look.compiled.probes or look.physical(name).data is None:
+            continue
+        at = look.version_read(name)
+        known = cache.get(value_key(look, name, session)) if at else None
+        if known is not None:
+            found[name] = Answer(*known)
+            continue
+        if at:
+            records = list(recorded) if records is None else records
+            value = _consumed_value(look, name, session, at, records)
+            if value is not None:
+                found[name] = Answer(value)
+                continue
+        missing.append(name)
+    return found, missing
+
+
+def value_key(look: SourceLook, name: str, session: str) -> str:
+    """The key of a value in the cache."""
+    return digest(look.spec_of(name, session), look.version_read(name))
+
+
+def _consumed_value(
+    look: SourceLook, name: str, session: str, at: str, records: Iterable[Record]
+) -> str | None:
+    """The value that a reader consumed when it was read from the very versions of now."""
+    for record in records:
+        if record.seen.get(name) != at:
+            continue
+        data = record.read().get(name, "")
+        value = observed_value(data)
+        columns = look.physical(name).declared
+        if value is not None and data == value_data(look.spec_of(name, session), columns, *value):
+            return value[1]
+    return None
+
+
+def _lasting(query: Query) -> bool:
+    """Does a query give the same on the same tables, at any time?"""
+    return not query.analysis.volatile and not query.analysis.constants
+
+
+def _foreign_heads(
+    compiled: Compiled, conf: Mapping[str, str], why: dict[str, str]
+) -> dict[str, dict[tuple[str, str], Head]]:
+    """Heads of the other catalogs that sqb can open itself, of the schemas that are read."""
+    wanted: dict[str, set[str]] = {}
+    for source in compiled.sources.values():
+        if source.is_table and source.catalog is not None:
+            wanted.setdefault(source.catalog, set()).add(source.namespace)
+    out: dict[str, dict[tuple[str, str], Head]] = {}
+    for name, namespaces in wanted.items():
+        catalog = open_foreign(name, conf)
+        if catalog is None:
+            continue
+        try:
+            out[name] = catalog.heads(namespaces)
+        except SqbError as error:
+            why[f"{name}."] = f"the catalog `{name}` can't be opened: {error.message}"
+    return out
+
+
+#: Starts Spark if need be and gives the values of these sources.
+Ask = Callable[[SourceLook, list[str]], Mapping[str, Answer]]
+
+
+def observe_sources(
+    look: SourceLook,
+    wanted: Iterable[str],
+    session: str,
+    recorded: Mapping[str, Record],
+    cache: ValueCache,
+    now_us: int,
+    ask: Ask,
+) -> dict[str, Sighting]:
+    """Every source as it is now; only for ``wanted`` ones a value may be asked for."""
+    answers, missing = standing_values(look, wanted, session, recorded.values(), cache)
+    if missing:
+        asked = ask(look, missing)
+        for name, answer in asked.items():
+            if answer.lasting and look.version_read(name):
+                cache.add(value_key(look, name, session), answer.value, answer.why)
+        cache.save()
+        answers |= asked
+    return {
+        name: look.sight(name, now_us, session, answers.get(name)) for name in look.compiled.sources
+    }
