@@ -37,6 +37,7 @@ from sqb.lake.staging import stage_schema
 from sqb.planning.cascade import Verdict
 from sqb.planning.plan import Plan
 from sqb.planning.planner import decide
+from sqb.planning.present import Present, present_inputs
 from sqb.planning.situation import Situation
 from sqb.project.config import Config, load_config
 from sqb.project.layout import find_project, read_files
@@ -63,6 +64,7 @@ class Explanation(msgspec.Struct, frozen=True):
     record: Record | None
     upstream: tuple[str, ...]
     downstream: tuple[str, ...]
+    inputs: tuple[Present, ...]
     sql: str
 
 
@@ -396,6 +398,7 @@ class Project:
             observed.recorded.get(name),
             tuple(self.compiled.parents[name]),
             tuple(sorted(self.graph.children[name])),
+            present_inputs(situation, verdicts, name),
             sql,
         )
 

@@ -164,6 +164,10 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    if "_SQB_COMPLETE" in os.environ:
+        from sqb.cli import completing
+
+        completing.register()
     try:
         result = cli.main(arguments, prog_name="sqb", standalone_mode=False)
     except SqbError as error:

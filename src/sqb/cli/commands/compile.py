@@ -138,4 +138,5 @@ command = sqb_command(
 sqb compile
 sqb compile --select stg_orders && cat .sqb/compiled/stg_orders.sql
 """,
+    hides=("verbose",),
 )(compile_)

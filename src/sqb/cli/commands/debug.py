@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqb
-from sqb.cli.call import Call
+from sqb.cli.call import SELECTION, Call
 from sqb.cli.call import command as sqb_command
 from sqb.errors import SqbError
 from sqb.project.secrets import mask
@@ -164,4 +164,5 @@ command = sqb_command(
 sqb debug
 sqb debug --json
 """,
+    hides=(*SELECTION, "verbose"),
 )(debug)

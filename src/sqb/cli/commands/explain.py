@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sqb.cli.call import Call
+from sqb.cli.call import SELECTION, Call, offer
 from sqb.cli.call import command as sqb_command
 
 if TYPE_CHECKING:
-    from sqb.api import Explanation, Project
+    from sqb.api import Explanation
 
 
 def explain(call: Call, *, model: str) -> None:
@@ -18,7 +18,6 @@ def explain(call: Call, *, model: str) -> None:
     call.no_selection("explain")
     project = call.project()
     found = project.explain(model)
-    inputs = _inputs(project, found)
     if call.out.json:
         from sqb.cli.render.documents import planned_node
 
@@ -32,7 +31,16 @@ def explain(call: Call, *, model: str) -> None:
                 "relation": f"{catalog}.{expected.namespace}.{expected.relation}",
                 "upstream": list(found.upstream),
                 "downstream": list(found.downstream),
-                "inputs": inputs,
+                "inputs": [
+                    {
+                        "name": item.name,
+                        "recorded": item.recorded,
+                        "now": item.now,
+                        "changed": item.changed,
+                        "note": item.note,
+                    }
+                    for item in found.inputs
+                ],
                 "built": _built(found),
                 "sql": found.sql,
             }
@@ -40,7 +48,7 @@ def explain(call: Call, *, model: str) -> None:
         return
     from sqb.cli.render.explain_text import show_explanation
 
-    show_explanation(found, inputs, call.out, project.config.catalog.name)
+    show_explanation(found, call.out, project.config.catalog.name)
 
 
 def _built(found: Explanation) -> dict[str, Any] | None:
@@ -53,35 +61,6 @@ def _built(found: Explanation) -> dict[str, Any] | None:
     return {"run_id": record.run, "ts": moment, "rows": record.rows}
 
 
-def _inputs(project: Project, found: Explanation) -> list[dict[str, Any]]:
-    """Each input: what the node was built from, and what is there now.
-
-    What is seen through a view, and what is not built, has no version of its own: ``now`` is null.
-    """
-    from sqb.freshness.observe import observe_sources
-
-    observed = project.observe()
-    sources = observe_sources(project.compiled.sources.values(), observed.heads, project.facts)
-    consumed = found.record.consumed() if found.record is not None else {}
-    out: list[dict[str, Any]] = []
-    for name in dict.fromkeys((*found.upstream, *consumed)):
-        now: str | None = None
-        if name in sources:
-            now = sources[name].data
-        elif name in observed.recorded and observed.recorded[name].materialized != "view":
-            now = observed.recorded[name].data
-        before = consumed[name].data if name in consumed else None
-        out.append(
-            {
-                "name": name,
-                "recorded": before,
-                "now": now,
-                "changed": None if now is None or before is None else now != before,
-            }
-        )
-    return out
-
-
 command = sqb_command(
     "explain",
     help="Tell why a model runs or not, and show the SQL that would be sent to Spark.",
@@ -89,4 +68,5 @@ command = sqb_command(
 sqb explain fct_orders
 sqb explain fct_orders --json
 """,
-)(click.argument("model")(explain))
+    hides=SELECTION,
+)(click.argument("model", shell_complete=offer("node"))(explain))

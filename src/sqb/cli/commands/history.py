@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sqb.cli.call import Call
+from sqb.cli.call import SELECTION, Call, offer
 from sqb.cli.call import command as sqb_command
 from sqb.cli.render.words import count, some
 from sqb.errors import SqbError, did_you_mean
@@ -59,6 +59,7 @@ def _show(call: Call, runs: list[dict[str, Any]], model: str | None, limit: int)
     if not runs:
         out.important(f"`{model}` was not built yet" if model else "Nothing was built yet")
         return
+    widest = max(len(count(len(run["nodes"]), "node")) for run in runs[:limit])
     for run in runs[:limit]:
         moment: datetime = run["ts"]
         head = f"{moment:%Y-%m-%d %H:%M:%S} UTC  {run['run_id']}  "
@@ -68,15 +69,16 @@ def _show(call: Call, runs: list[dict[str, Any]], model: str | None, limit: int)
             text = f"{node['materialized'] or '':<6}  {rows}".rstrip()
         else:
             names = [node["name"] for node in run["nodes"]]
-            number = f"{len(names):>3}  "
-            text = number + some(names, out.width - len(head) - len(number))
+            number = count(len(names), "node")
+            label = f"{number:>{widest}}  "
+            text = label + some(names, out.width - len(head) - len(label))
         out.important(f"{out.style(head, dim=True)}{text}")
     if len(runs) > limit:
         older = count(len(runs) - limit, "older run")
         out.line(f"… {older}; --limit {len(runs)} shows all", dim=True)
 
 
-_function = click.argument("model", required=False)(
+_function = click.argument("model", required=False, shell_complete=offer("node"))(
     click.option(
         "--limit",
         envvar="SQB_LIMIT",
@@ -93,4 +95,5 @@ command = sqb_command(
 sqb history
 sqb history fct_orders --limit 5
 """,
+    hides=(*SELECTION, "verbose"),
 )(_function)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sqb.cli.call import Call
+from sqb.cli.call import PROJECT, Call
 from sqb.cli.call import command as sqb_command
 from sqb.cli.scaffold import write_project
 
@@ -37,4 +37,5 @@ command = sqb_command(
 sqb init shop
 cd shop && sqb build
 """,
+    hides=(*PROJECT, "verbose"),
 )(click.argument("directory", default=".", metavar="[DIR]")(init))

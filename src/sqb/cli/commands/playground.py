@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from sqb.cli.call import Call
+from sqb.cli.call import PROJECT, Call
 from sqb.cli.call import command as sqb_command
 from sqb.cli.scaffold import write_project
 from sqb.errors import SqbError
@@ -27,6 +27,7 @@ _DAYS = 14
 
 def playground(call: Call, *, name: str, template: str) -> None:
     """Write the project and let its till run for two weeks."""
+    call.no_selection("playground")
     if template in _LATER:
         raise SqbError(
             "C011",
@@ -95,6 +96,7 @@ command = sqb_command(
 sqb playground waffles
 cd waffles && sqb build
 """,
+    hides=(*PROJECT, "verbose"),
 )(
     click.argument("name")(
         click.option(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sqb.cli.call import Call
+from sqb.cli.call import SELECTION, Call
 from sqb.cli.call import command as sqb_command
 from sqb.errors import SqbError
 
@@ -93,4 +93,5 @@ command = sqb_command(
 sqb query 'SELECT * FROM fct_orders ORDER BY amount DESC'
 sqb query 'SELECT count(*) AS n FROM raw.orders' --json
 """,
+    hides=(*SELECTION, "verbose"),
 )(_options(query))

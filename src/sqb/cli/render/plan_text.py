@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqb.cli.output import Output
-from sqb.cli.render.words import NOTES, TITLES, count, duration, some, title, words, wrapped
+from sqb.cli.render.words import (
+    MOVED,
+    NOTES,
+    TITLES,
+    count,
+    duration,
+    moved_from,
+    some,
+    title,
+    words,
+    wrapped,
+)
 from sqb.planning.plan import Plan, PlannedNode
 
 #: Lines of a diff that are shown without ``-v``.
@@ -51,7 +62,12 @@ def _groups(plan: Plan) -> Iterator[tuple[str, list[PlannedNode]]]:
     for reason in reasons:
         note = NOTES.get(reason)
         heading = f"{title(reason)}, {note}" if note else title(reason)
-        yield heading, [node for node in runs if node.reason == reason]
+        found = [node for node in runs if node.reason == reason]
+        moved = [node for node in found if moved_from(node)]
+        if moved:
+            yield MOVED, moved
+        if len(moved) < len(found):
+            yield heading, [node for node in found if node not in moved]
     others = (
         (_MAYBE, [node for node in plan.nodes if node.action == "run" and node.maybe]),
         ("Reused", [node for node in plan.nodes if node.action == "reuse"]),
@@ -78,6 +94,9 @@ def node_lines(node: PlannedNode, out: Output, width: int, kinds: int) -> list[s
 
 def _detail(node: PlannedNode, width: int) -> str:
     """Why, beyond the heading: the nodes that decide, or the root of the chain."""
+    place = moved_from(node)
+    if place:
+        return f"was {place}"
     if node.if_changed is not None:
         return f"if {some(node.if_changed, width - 3)}"
     cause = node.cause
@@ -112,13 +131,28 @@ def diff_lines(diff: str, out: Output) -> Iterator[str]:
 
 
 def _folded(line: str, width: int) -> list[str]:
-    """A line of SQL over as many lines as it needs, not a letter lost."""
-    parts = [line[:width]]
-    rest = line[width:]
-    while rest:
-        parts.append("    " + rest[: width - 4])
-        rest = rest[width - 4 :]
-    return parts
+    """A line of SQL over as many lines as it needs, broken at blanks; no word is torn apart.
+
+    A word that is wider than the page is cut, and ends in an ellipsis.
+    """
+    parts: list[str] = []
+    indent = ""
+    while len(indent) + len(line) > width:
+        room = width - len(indent)
+        end = line.rfind(" ", len(line) - len(line.lstrip(" +-")) + 1, room + 1)
+        if end <= 0:
+            end = line.find(" ", room)
+            word = line if end < 0 else line[:end]
+            parts.append(indent + word[: room - 1] + "…")
+            line = "" if end < 0 else line[end + 1 :]
+        else:
+            parts.append(indent + line[:end].rstrip())
+            line = line[end + 1 :]
+        line = line.lstrip()
+        indent = " " * 8
+        if not line:
+            return parts
+    return [*parts, indent + line]
 
 
 def _current(plan: Plan, out: Output) -> None:

@@ -1,9 +1,14 @@
-"""Rows of a query as table, JSON or CSV. Decimals are text in JSON, so that no digit is lost."""
+"""Rows of a query as table, JSON or CSV.
+
+In JSON, decimals are text, so that no digit is lost, and so are the three numbers that JSON has no
+word for: ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``, as Spark writes them.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -77,11 +82,23 @@ def _plain(value: Any) -> Any:
     """Decimals as they are written (``0.00000000``, not ``0E-8``), at any depth."""
     if isinstance(value, Decimal):
         return f"{value:f}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return _odd(value)
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return value
+
+
+def _odd(value: float) -> str:
+    """
+    >>> _odd(float("-inf"))
+    '-Infinity'
+    """
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
 
 
 def _is_number(value: object) -> bool:
@@ -104,6 +121,8 @@ def _text(value: object) -> str:
         return value.hex()
     if isinstance(value, Decimal):
         return f"{value:f}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return _odd(value)
     if isinstance(value, list | dict | tuple):
         return msgspec.json.encode(_plain(value), enc_hook=str).decode()
     return str(value)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqb.planning.plan import PlannedNode
 
 #: reason -> the heading of its group, in the order in which groups are shown.
 TITLES: dict[str, str] = {
@@ -32,6 +36,16 @@ NOTES: dict[str, str] = {
     "relation_changed": "written or altered by someone else",
     "constant_changed": "current_date() moved",
 }
+
+
+#: The heading of nodes whose `alias` or `schema` was edited.
+MOVED = "Moved, built again at the new place; the old relation stays until you drop it"
+
+
+def moved_from(node: PlannedNode) -> str | None:
+    """Where a node's relation stood before its alias or schema was edited."""
+    detail = node.detail
+    return detail["name"] if detail is not None and detail["kind"] == "moved" else None
 
 
 def title(reason: str) -> str:
