@@ -17,6 +17,8 @@ from sqb.errors import SqbError
 #: The width of text that no terminal shows.
 PLAIN_WIDTH = 80
 _WIDEST = 120
+#: As far from black as from white, in the palette of 256 colours, which no theme changes.
+GREY = 244
 
 
 class Output:
@@ -39,6 +41,7 @@ class Output:
         self.broken = False
         self.terminal = self.stream.isatty() and variables.get("TERM") != "dumb"
         self.colour = self.terminal and not no_color and not variables.get("NO_COLOR")
+        self._grey = "256" in variables.get("TERM", "") or bool(variables.get("COLORTERM"))
         columns = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
         self.width = min(columns, _WIDEST) if self.terminal else PLAIN_WIDTH
         self._log = _open_log(log_file) if log_file is not None else None
@@ -49,12 +52,18 @@ class Output:
         return sys.stderr if self.json else sys.stdout
 
     def style(self, text: str, **style: Any) -> str:
-        """``text`` in colour, where colour is wanted."""
+        """``text`` in colour, where colour is wanted.
+
+        Colours are those that can be read on dark and on light: red, green, cyan, magenta, bold.
+        ``dim`` is a grey between the two; the terminal's own faint text vanishes on some.
+        """
         if not self.colour or not text:
             return text
         import click
 
-        return click.style(text, **style)
+        if style.pop("dim", False) and self._grey:
+            style["fg"] = GREY
+        return click.style(text, **style) if style else text
 
     def line(self, text: str = "", **style: Any) -> None:
         """A line for the reader; ``-q`` leaves it out."""

@@ -23,15 +23,15 @@ def error_text(
     file, line = shown.get("file"), shown.get("line")
     if isinstance(file, str):
         place = f"{file}:{line}" if line else file
-        lines.append(f"  {out.style('-->', fg='blue')} {place}")
+        lines.append(f"  {out.style('-->', fg='cyan')} {place}")
         source = _source_line(root, file, line if isinstance(line, int) else None)
         if source is not None:
             number = str(line)
             gap = " " * len(number)
-            bar = out.style("|", fg="blue")
+            bar = out.style("|", fg="cyan")
             lines += [
                 f" {gap} {bar}",
-                f" {out.style(number, fg='blue')} {bar} {mask(source, config)}",
+                f" {out.style(number, fg='cyan')} {bar} {mask(source, config)}",
                 f" {gap} {bar}",
             ]
     if shown.get("help"):

@@ -93,7 +93,7 @@ def _inputs(inputs: Sequence[Present], out: Output) -> None:
         if item.note is not None:
             line += item.note
         elif item.changed is not None:
-            colour = "yellow" if item.changed else "green"
+            colour = "magenta" if item.changed else "green"
             line += out.style("changed" if item.changed else "same", fg=colour)
         out.important(line.rstrip())
 

@@ -22,7 +22,9 @@ from sqb.planning.plan import Plan, PlannedNode
 #: Lines of a diff that are shown without ``-v``.
 DIFF_LINES = 20
 #: Nodes of a group that are shown without ``-v``.
-GROUP_NODES = 30
+GROUP_NODES = 12
+#: Lines of diffs after which a plan shows no further ones without ``-v``.
+ALL_DIFF_LINES = 40
 
 _MAYBE = "May run, if upstream rows change"
 _LONGEST_NAME = 40
@@ -30,25 +32,37 @@ _LONGEST_NAME = 40
 
 def show_plan(plan: Plan, out: Output, seconds: float) -> None:
     """Print a plan."""
-    busy = [node for node in plan.nodes if node.action != "skip"]
+    groups = [(heading, nodes, _first(nodes, out)) for heading, nodes in _groups(plan)]
+    busy = [node for _, _, shown in groups for node in shown]
     width = min(max((len(node.name) for node in busy), default=0), _LONGEST_NAME)
     kinds = max((len(node.materialized) for node in busy), default=0)
-    for heading, nodes in _groups(plan):
+    diffs = 0
+    for heading, nodes, shown in groups:
         out.line(f"{out.style(heading, bold=True)} ({len(nodes)})")
-        shown = nodes if out.verbose or len(nodes) <= GROUP_NODES + 1 else nodes[:GROUP_NODES]
+        hidden = 0
         for node in shown:
             for text in node_lines(node, out, width, kinds):
                 out.line(text)
-            if node.diff:
+            if node.diff and diffs >= ALL_DIFF_LINES and not out.verbose:
+                hidden += 1
+            elif node.diff:
                 for text in diff_lines(node.diff, out):
+                    diffs += 1
                     out.line(text)
         if len(shown) < len(nodes):
             out.line(f"  … and {len(nodes) - len(shown)} more, -v shows all", dim=True)
+        elif hidden:
+            out.line(f"  … {count(hidden, 'more diff')}, -v shows all", dim=True)
         out.line()
     if out.verbose:
         _current(plan, out)
     show_warnings(plan, out)
     out.important(last_line(plan, out, seconds))
+
+
+def _first(nodes: list[PlannedNode], out: Output) -> list[PlannedNode]:
+    """The nodes of a group that are shown; "and 1 more" would take the line of that one."""
+    return nodes if out.verbose or len(nodes) <= GROUP_NODES + 1 else nodes[:GROUP_NODES]
 
 
 def _groups(plan: Plan) -> Iterator[tuple[str, list[PlannedNode]]]:
@@ -110,7 +124,7 @@ def _detail(node: PlannedNode, width: int) -> str:
 def _colour(node: PlannedNode) -> str:
     if node.action == "block":
         return "red"
-    return "cyan" if node.maybe or node.action == "reuse" else "yellow"
+    return "cyan" if node.maybe or node.action == "reuse" else "magenta"
 
 
 def diff_lines(diff: str, out: Output) -> Iterator[str]:
@@ -169,7 +183,7 @@ def show_warnings(plan: Plan, out: Output) -> None:
     for warning in plan.warnings:
         head = f"warning[{warning.code}]: "
         first, *rest = wrapped(head + warning.message, out.width, "  ")
-        out.line(out.style(first[: len(head) - 2], fg="yellow") + first[len(head) - 2 :])
+        out.line(out.style(first[: len(head) - 2], fg="magenta") + first[len(head) - 2 :])
         for text in rest:
             out.line(text)
     if plan.warnings:
@@ -180,7 +194,7 @@ def counts(plan: Plan, out: Output) -> str:
     """``3 to run, 2 may run, 45 current``"""
     summary = plan.summary()
     parts = [
-        (summary["run"], "to run", "yellow"),
+        (summary["run"], "to run", "magenta"),
         (summary["maybe"], "may run", "cyan"),
         (summary["reuse"], "to reuse", "cyan"),
         (summary["blocked"], "blocked", "red"),

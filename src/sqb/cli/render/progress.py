@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sqb.cli.output import Output
+from sqb.cli.output import GREY, Output
 from sqb.cli.render.build_text import ResultLines
 from sqb.cli.render.words import duration
 from sqb.execution.events import Event
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Running nodes that the live region names.
 _SHOWN = 6
+_GREY = f"color({GREY})"
+_BAR = 20
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -35,6 +37,7 @@ class Progress:
         self._lines: ResultLines | None = None
         self._running: dict[str, float] = {}
         self._starting: float | None = None
+        self._began = time.perf_counter()
         self._live: Live | None = None
 
     def close(self) -> None:
@@ -68,7 +71,11 @@ class Progress:
         elif event.kind == "node_finished" and event.result is not None:
             self._running.pop(event.result.name, None)
             if self._lines is not None:
-                self._print(self._lines.line(event.result))
+                text = self._lines.line(event.result)
+                if self._lines.crowded and event.result.status != "failed":
+                    self._out.log(text)
+                else:
+                    self._print(text)
         elif event.kind == "note" and event.message:
             self._print(event.message)
 
@@ -121,9 +128,31 @@ class Progress:
         for name, since in running[:_SHOWN]:
             text.append(f"  {frame} ", style="cyan")
             text.append(name)
-            text.append(f"  {now - since:.0f}s\n", style="dim")
+            text.append(f"  {now - since:.0f}s\n", style=_GREY)
         if len(running) > _SHOWN:
-            text.append(f"    and {len(running) - _SHOWN} more\n", style="dim")
+            text.append(f"    and {len(running) - _SHOWN} more\n", style=_GREY)
         if self._lines is not None:
-            text.append(f"  {self._lines.done} of {self._lines.total} done", style="dim")
+            done, total = self._lines.done, self._lines.total
+            text.append(f"  {_bar(done, total)} {done} of {total} done")
+            text.append(f"  {_clock(now - self._began)}", style=_GREY)
+        text.no_wrap, text.overflow = True, "ellipsis"
         return text
+
+
+def _bar(done: int, total: int) -> str:
+    """
+    >>> _bar(3, 6)
+    '━━━━━━━━━━──────────'
+    """
+    full = _BAR * done // total if total else _BAR
+    return "━" * full + "─" * (_BAR - full)
+
+
+def _clock(seconds: float) -> str:
+    """Whole seconds, so that the line does not flicker.
+
+    >>> _clock(9.7), _clock(75)
+    ('9s', '1m 15s')
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m {rest:02d}s" if minutes else f"{rest}s"

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from sqb.cli.output import Output
-from sqb.cli.render.words import count
+from sqb.cli.render.words import columns as width
+from sqb.cli.render.words import count, fit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _WIDEST_CELL = 40
+_NARROWEST_CELL = 12
 
 
 def of(data: pa.Table) -> tuple[list[str], list[list[Any]]]:
@@ -56,21 +58,53 @@ def as_csv(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> str:
 
 
 def as_table(names: Sequence[str], columns: Sequence[Sequence[Any]], out: Output) -> Iterator[str]:
-    """Aligned columns, numbers to the right."""
+    """Aligned columns, numbers to the right.
+
+    On a terminal that is too narrow, wide cells are cut; where that does not help, every row is
+    shown as a list of its fields.
+    """
+    texts = [[_cell("NULL" if v is None else _text(v)) for v in column] for column in columns]
+    widths = [
+        max(width(name), *(width(text) for text in column), 1)
+        for name, column in zip(names, texts, strict=True)
+    ]
+    if out.terminal:
+        room = out.width - 2 * (len(widths) - 1)
+        while sum(widths) > room and max(widths) > _NARROWEST_CELL:
+            widths[widths.index(max(widths))] -= 1
+        if sum(widths) > room:
+            yield from _as_records(names, columns, texts, out)
+            return
     cells: list[list[str]] = []
-    for name, column in zip(names, columns, strict=True):
-        texts = [_cell("NULL" if value is None else _text(value)) for value in column]
-        width = max(len(name), *(len(text) for text in texts), 1)
+    for name, column, body, wide in zip(names, columns, texts, widths, strict=True):
         right = any(_is_number(value) for value in column)
-        pad = str.rjust if right else str.ljust
-        head = out.style(pad(name, width), bold=True)
-        body = [
-            out.style(pad(text, width), dim=True) if value is None else pad(text, width)
-            for text, value in zip(texts, column, strict=True)
+        head = out.style(fit(name, wide, right=right), bold=True)
+        rows = [
+            out.style(fit(text, wide, right=right), dim=value is None)
+            for text, value in zip(body, column, strict=True)
         ]
-        cells.append([head, out.style("─" * width, dim=True), *body])
+        cells.append([head, out.style("─" * wide, dim=True), *rows])
     for row in zip(*cells, strict=True):
         yield "  ".join(row).rstrip()
+
+
+def _as_records(
+    names: Sequence[str],
+    columns: Sequence[Sequence[Any]],
+    texts: Sequence[Sequence[str]],
+    out: Output,
+) -> Iterator[str]:
+    """A field per line, rows apart."""
+    labels = min(max(width(name) for name in names), out.width // 2)
+    for i in range(len(columns[0])):
+        if i:
+            yield ""
+        for name, column, text in zip(names, columns, texts, strict=True):
+            label = out.style(fit(name, labels), bold=True)
+            value = text[i].rstrip()
+            room = out.width - labels - 2
+            shown = fit(value, room).rstrip() if width(value) > room else value
+            yield f"{label}  {out.style(shown, dim=column[i] is None)}"
 
 
 def counted(number: int) -> str:
@@ -106,8 +140,11 @@ def _is_number(value: object) -> bool:
 
 
 def _cell(text: str) -> str:
+    """A value in one line; signs that would move the cursor or colour the screen are shown."""
     line = text.replace("\n", "⏎").replace("\t", " ")
-    return line if len(line) <= _WIDEST_CELL else line[: _WIDEST_CELL - 1] + "…"
+    if not line.isprintable():
+        line = "".join(sign if sign.isprintable() else "�" for sign in line)
+    return line if width(line) <= _WIDEST_CELL else fit(line, _WIDEST_CELL)
 
 
 def _text(value: object) -> str:
