@@ -41,6 +41,7 @@ from sqb.planning.present import Present, present_inputs
 from sqb.planning.situation import Situation
 from sqb.project.config import Config, load_config
 from sqb.project.layout import find_project, read_files
+from sqb.project.secrets import masker
 from sqb.state.record import Record
 from sqb.state.store import StateStore
 from sqb.state.tables import FINGERPRINTS
@@ -88,7 +89,9 @@ class Project:
         self.config: Config = load_config(
             self.root, target=target, cli_vars=dict(vars or {}), environ=self.environ
         )
+        self.mask = masker(self.config, environ=self.environ)
         self._given = spark
+        self._log: Path | None = None
         self._own: SparkSession | None = None
 
     # Compile
@@ -283,7 +286,7 @@ class Project:
         from sqb.execution.build import execute
 
         run_id = new_run_id()
-        artifacts = Artifacts(self.work_dir / "runs" / run_id, plan)
+        artifacts = Artifacts(self.work_dir / "runs" / run_id, plan, self.mask)
         run = self._run(run_id, situation, verdicts, observed)
         hear = artifacts.listening(listener)
 
@@ -341,9 +344,10 @@ class Project:
             check_session(self._given, settings)
             return self._given
         if self._own is None:
+            self._log = log_file or self.work_dir / "spark.log"
             self._own = start_session(
                 settings,
-                log_file=log_file or self.work_dir / "spark.log",
+                log_file=self._log,
                 app_name=f"sqb {self.config.name}",
                 environ=self.environ,
             )
@@ -421,6 +425,10 @@ class Project:
 
             stop_session(self._own)
             self._own = None
+        if self._log is not None:
+            from sqb.execution.artifacts import mask_log
+
+            mask_log(self._log, self.mask)
 
     def __enter__(self) -> Project:  # noqa: PYI034 - Self needs Python 3.11
         return self

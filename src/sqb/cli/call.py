@@ -45,6 +45,7 @@ class Call:
             )
         project = Project(self.directory, target=self.target, vars=parse_vars(self.vars))
         self.config = project.config
+        self.out.mask = project.mask
         return project
 
     def root(self) -> Path | None:

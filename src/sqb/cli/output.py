@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
 from sqb.errors import SqbError
+from sqb.project.secrets import masker
 
 #: The width of text that no terminal shows.
 PLAIN_WIDTH = 80
@@ -39,6 +40,8 @@ class Output:
         self.quiet = quiet
         self.verbose = verbose
         self.broken = False
+        #: Takes secrets out of every word but query results; a project brings its own.
+        self.mask: Callable[[str], str] = masker(None, environ=variables)
         self.terminal = self.stream.isatty() and variables.get("TERM") != "dumb"
         self.colour = self.terminal and not no_color and not variables.get("NO_COLOR")
         self._grey = "256" in variables.get("TERM", "") or bool(variables.get("COLORTERM"))
@@ -77,7 +80,7 @@ class Output:
 
     def raw(self, text: str) -> None:
         """A result, unchanged, on standard output."""
-        self._write(sys.stdout, text)
+        self._write(sys.stdout, text, mask=False)
 
     def document(self, value: object) -> None:
         """The machine's output: one JSON document on standard output."""
@@ -100,7 +103,7 @@ class Output:
         import click
 
         moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        for part in click.unstyle(text).splitlines():
+        for part in self.mask(click.unstyle(text)).splitlines():
             self._log.write(f"{moment} {part}\n")
         self._log.flush()
 
@@ -110,9 +113,10 @@ class Output:
             self._log.close()
             self._log = None
 
-    def _write(self, stream: TextIO, text: str) -> None:
+    def _write(self, stream: TextIO, text: str, *, mask: bool = True) -> None:
         if self.broken:
             return
+        text = self.mask(text) if mask else text
         try:
             stream.write(text)
             stream.flush()

@@ -6,9 +6,11 @@ named ``SQB_SECRET_*``.
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from sqb.project.config import Config
 
@@ -42,16 +44,59 @@ def is_secret_key(key: str) -> bool:
     return _SECRET_KEY.search(key) is not None and _DATA_KEY.search(key) is None
 
 
-def mask(text: str, config: Config | None, *, environ: Mapping[str, str] | None = None) -> str:
-    """``text`` with every secret of the config and the environment replaced by ``***``."""
+def masker(
+    config: Config | None, *, environ: Mapping[str, str] | None = None
+) -> Callable[[str], str]:
+    """A function that replaces every known secret in a text by ``***``.
+
+    Known are the secrets of the config and the environment, and the userinfo of any URL. Whatever
+    sqb prints or writes down goes through it.
+    """
     variables = os.environ if environ is None else environ
     found = {value for key, value in variables.items() if key.startswith(SECRET_VARIABLE)}
     if config is not None:
         found.update(_secrets(config))
-    for value in sorted(found, key=lambda value: (-len(value), value)):
-        if len(value) >= _SHORTEST:
-            text = text.replace(value, MASK)
-    return _ASSIGNED.sub(rf"\1{MASK}", _USERINFO.sub(MASK, text))
+    known = {form for value in found if len(value) >= _SHORTEST for form in _forms(value)}
+    longest_first = sorted(known, key=lambda value: (-len(value), value))
+    pattern = re.compile("|".join(map(re.escape, longest_first))) if known else None
+
+    def apply(text: str) -> str:
+        if pattern is not None:
+            text = pattern.sub(MASK, text)
+        return _USERINFO.sub(MASK, text) if "://" in text else text
+
+    return apply
+
+
+def mask(text: str, config: Config | None, *, environ: Mapping[str, str] | None = None) -> str:
+    """``text`` without known secrets, and without what looks like one behind its key.
+
+    For the words of others: an error of a driver may hold a secret that sqb was never told.
+    """
+    return _ASSIGNED.sub(rf"\1{MASK}", masker(config, environ=environ)(text))
+
+
+def masked(value: Any, apply: Callable[[str], str]) -> Any:
+    """A plain value (of JSON) with every text in it masked; keys stay."""
+    if isinstance(value, str):
+        return apply(value)
+    if isinstance(value, Mapping):
+        return {key: masked(item, apply) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [masked(item, apply) for item in value]
+    return value
+
+
+def _forms(value: str) -> Iterator[str]:
+    """A secret as it may appear: as it is, decoded from a URL, escaped in JSON."""
+    yield value
+    if "%" in value:
+        from urllib.parse import unquote
+
+        yield unquote(value)
+    escaped = json.dumps(value)[1:-1]
+    if escaped != value:
+        yield escaped
 
 
 def _secrets(config: Config) -> Iterator[str]:

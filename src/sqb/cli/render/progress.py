@@ -85,7 +85,7 @@ class Progress:
             return
         from rich.text import Text
 
-        self._live.console.print(Text.from_ansi(text), soft_wrap=True)
+        self._live.console.print(Text.from_ansi(self._out.mask(text)), soft_wrap=True)
         self._out.log(text)
 
     def _open(self) -> None:
