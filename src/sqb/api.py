@@ -253,7 +253,8 @@ class Project:
         self.facts.save(h.location for h in observed.heads.values())
         if on_plan is not None:
             on_plan(plan)
-        idle = not (plan.work or plan.rerecord or observed.repairs or self._leftovers(observed))
+        owed = plan.rerecord or plan.redescribe or observed.repairs
+        idle = not (plan.work or owed or self._leftovers(observed))
         if idle:
             return BuildResult.idle(plan)
         return self._execute(

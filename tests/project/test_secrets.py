@@ -88,3 +88,12 @@ def test_a_secret_is_found_decoded_and_escaped(tmp_path: Path) -> None:
 def test_every_text_of_a_value_is_masked(config: Config) -> None:
     value = {"a": ["tok-123456", 1, None, {"b": "x hunter22"}]}
     assert masked(value, masker(config, environ={})) == {"a": ["***", 1, None, {"b": "x ***"}]}
+
+
+def test_what_only_sounds_like_a_secret_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "sqlbuild_project.toml").write_text(
+        '[spark.conf]\n"spark.sql.sources.v2.bucketing.pushPartKeys.enabled" = "true"\n'
+        '[vars]\nkey_column = "customer"\nkey_token = "hidden"\n'
+    )
+    apply = masker(load_config(tmp_path, target=None, cli_vars={}, environ={}), environ={})
+    assert apply("true customer hidden") == "true customer ***"

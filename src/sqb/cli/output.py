@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from sqb.errors import SqbError
-from sqb.project.secrets import masker
+from sqb.project.secrets import masked, masker
 
 #: The width of text that no terminal shows.
 PLAIN_WIDTH = 80
@@ -86,8 +86,10 @@ class Output:
         """The machine's output: one JSON document on standard output."""
         import msgspec
 
-        encoded = msgspec.json.format(msgspec.json.encode(value), indent=2)
-        self._write(sys.stdout, encoded.decode() + "\n")
+        # text by text: a secret that is a number must not tear a hole into the document
+        plain = masked(msgspec.to_builtins(value), self.mask)
+        encoded = msgspec.json.format(msgspec.json.encode(plain), indent=2)
+        self._write(sys.stdout, encoded.decode() + "\n", mask=False)
 
     def error(self, text: str) -> None:
         """Words about an error, on standard error."""

@@ -12,7 +12,7 @@ import msgspec
 
 from sqb.compile.nodes import CompiledModel, CompiledSeed, SourceTable
 
-LAYOUT = 2
+LAYOUT = 3
 
 
 def fingerprint(*parts: bytes) -> bytes:

@@ -72,11 +72,18 @@ def build_node(
             sent = view_statement(run, name)
             return build_view(run, session, name, states)
         sent = statement(run, name)
-        settings = model.settings
-        layout = Layout(settings.partitioned_by, settings.sorted_by, settings.table_properties)
-        return write_table(run, session, name, session.sql(sent.text), states, layout)
+        return write_table(run, session, name, session.sql(sent.text), states, layout_of(run, name))
     except Exception as error:
         raise explain(error, name, model, sent) from error
+
+
+def layout_of(run: Run, name: str) -> Layout:
+    """How the table of a node is stored; a seed's has no wishes."""
+    model = run.compiled.models.get(name)
+    if model is None:
+        return Layout()
+    settings = model.settings
+    return Layout(settings.partitioned_by, settings.sorted_by, settings.table_properties)
 
 
 def _seed(run: Run, name: str) -> Seed:

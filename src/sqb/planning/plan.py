@@ -76,13 +76,14 @@ class Plan(msgspec.Struct, frozen=True):
     """All selected nodes in the order they can run.
 
     ``rerecord`` are current nodes whose record should be written anew (an upgrade, or an upstream
-    that was redefined without moving a row).
+    that was redefined without moving a row), ``redescribe`` those whose comments are to be written.
     """
 
     target: str
     nodes: tuple[PlannedNode, ...]
     warnings: tuple[PlanWarning, ...]
     rerecord: tuple[str, ...] = ()
+    redescribe: tuple[str, ...] = ()
 
     @property
     def work(self) -> tuple[PlannedNode, ...]:

@@ -31,6 +31,9 @@ _ASSIGNED = re.compile(
     r"[\"']?\s*[=:]\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&)}\]]+)",
     re.IGNORECASE,
 )
+_ABOUT_KEYS = re.compile(r"key(?!s?$)(?!.*(?:password|token|secret|credential))", re.IGNORECASE)
+#: Values of settings whose names only sound like secrets.
+_ORDINARY = frozenset({"true", "false", "none", "null", "auto", "default"})
 #: Shorter values can't be told from ordinary text; behind their key they are masked all the same.
 _SHORTEST = 4
 
@@ -103,7 +106,9 @@ def _secrets(config: Config) -> Iterator[str]:
     yield from _within(config.catalog.properties)
     yield from _within(config.spark.conf)
     yield from _within(config.target.state)
-    yield from _within(config.vars)
+    # variables speak of data: `key_column = "id"` is no secret, `api_key` is
+    named = {k: v for k, v in config.vars.items() if is_secret_key(k) and not _ABOUT_KEYS.search(k)}
+    yield from _within(named)
     yield from _within(config.dbt)
     for address in (config.catalog.uri, config.spark.remote or ""):
         yield from _userinfo(address)
@@ -115,7 +120,7 @@ def _within(values: Mapping[str, object]) -> Iterator[str]:
             yield from _within(value)
         elif isinstance(value, bool) or not isinstance(value, str | int):
             continue
-        elif is_secret_key(key):
+        elif is_secret_key(key) and str(value).lower() not in _ORDINARY:
             yield str(value)
         else:
             yield from _userinfo(str(value))

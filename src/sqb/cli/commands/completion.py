@@ -25,8 +25,9 @@ command = sqb_command(
     "completion",
     help="Print a completion script for a shell.",
     example="""
-sqb completion zsh > ~/.zfunc/_sqb
 source <(sqb completion bash)
+sqb completion zsh > "${fpath[1]}/_sqb"
+sqb completion fish > ~/.config/fish/completions/sqb.fish
 """,
     hides=(*PROJECT, "verbose", "quiet"),
 )(click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))(completion))

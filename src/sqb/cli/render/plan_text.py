@@ -54,6 +54,11 @@ def show_plan(plan: Plan, out: Output, seconds: float) -> None:
         elif hidden:
             out.line(f"  … {count(hidden, 'more diff')}, -v shows all", dim=True)
         out.line()
+    if plan.redescribe:
+        heading = out.style("Description changed, nothing is rebuilt", bold=True)
+        out.line(f"{heading} ({len(plan.redescribe)})")
+        out.line(f"  {some(plan.redescribe, out.width - 2)}")
+        out.line()
     if out.verbose:
         _current(plan, out)
     show_warnings(plan, out)
