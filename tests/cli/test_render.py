@@ -15,6 +15,7 @@ import pytest
 from sqb.cli.output import Output
 from sqb.cli.render.build_text import ResultLines, show_end
 from sqb.cli.render.documents import build_document, plan_document
+from sqb.cli.render.errors import error_text
 from sqb.cli.render.explain_text import why
 from sqb.cli.render.plan_text import show_plan
 from sqb.cli.render.progress import Progress
@@ -325,6 +326,18 @@ def test_a_failed_build_ends_with_its_errors_and_counts(
         "",
         "failed: 2 built, 1 unchanged, 1 current, 1 failed, 1 blocked in 14.2s",
     ]
+
+
+def test_a_long_error_is_broken_at_blanks_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, out: Output
+) -> None:
+    long = {**ERROR, "message": "a word " * 20 + "last", "file": None, "line": None}
+    assert len(error_text(long, out, None).splitlines()) == 2
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    told = error_text(long, Output(environ={"TERM": "xterm", "NO_COLOR": "1"}), None).splitlines()
+    assert all(len(line) <= 80 for line in told)
+    assert told[0].startswith("error[X001]: a word")
+    assert told[1].startswith("  ")
 
 
 def test_a_stopped_build_tells_no_errors(

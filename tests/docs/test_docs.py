@@ -51,7 +51,7 @@ _NOISE = (
     # a session that was handed in is not started
     (re.compile(r"^(starting Spark|Spark is up).*\n", re.MULTILINE), ""),
     (re.compile(r"\d{8}T\d{6}-[0-9a-f]{6}"), "RUN"),
-    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"), "TIME"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( UTC)?"), "TIME"),
     (re.compile(r"\b(\d+m )?\d+(\.\d+)?s\b"), "TOOK"),
     (re.compile(r"AS OF \d+"), "AS OF SNAPSHOT"),
     (re.compile(r"\b[tvs]:[0-9a-f]{6}\b|\b[0-9a-f]{8}\b"), "ID"),

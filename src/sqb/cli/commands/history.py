@@ -59,19 +59,23 @@ def _show(call: Call, runs: list[dict[str, Any]], model: str | None, limit: int)
     if not runs:
         out.important(f"`{model}` was not built yet" if model else "Nothing was built yet")
         return
-    widest = max(len(count(len(run["nodes"]), "node")) for run in runs[:limit])
+    start = f"{'when (UTC)':<19}  {'run':<{len(runs[0]['run_id'])}}  "
+    if model is not None:
+        kinds = max(len(run["nodes"][0]["materialized"] or "") for run in runs[:limit])
+        kinds = max(kinds, len("kind"))
+        out.important(f"{start}{'kind':<{kinds}}  {'rows':>10}".rstrip(), dim=True)
+    else:
+        out.important(f"{start}nodes", dim=True)
     for run in runs[:limit]:
         moment: datetime = run["ts"]
-        head = f"{moment:%Y-%m-%d %H:%M:%S} UTC  {run['run_id']}  "
+        head = f"{moment:%Y-%m-%d %H:%M:%S}  {run['run_id']}  "
         if model is not None:
             node = run["nodes"][0]
-            rows = count(node["rows"], "row") if node["rows"] is not None else ""
-            text = f"{node['materialized'] or '':<6}  {rows}".rstrip()
+            rows = f"{node['rows']:,}" if node["rows"] is not None else ""
+            text = f"{node['materialized'] or '':<{kinds}}  {rows:>10}".rstrip()
         else:
             names = [node["name"] for node in run["nodes"]]
-            number = count(len(names), "node")
-            label = f"{number:>{widest}}  "
-            text = label + some(names, out.width - len(head) - len(label))
+            text = f"{len(names):>5}  " + some(names, out.width - len(head) - 7)
         out.important(f"{out.style(head, dim=True)}{text}")
     if len(runs) > limit:
         older = count(len(runs) - limit, "older run")

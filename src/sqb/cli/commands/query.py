@@ -27,9 +27,11 @@ def query(call: Call, *, sql: str, format_: str | None, limit: int | None) -> No
         raise SqbError("C008", f"--json and --format {chosen} exclude each other")
     if not sql.strip().rstrip(";"):
         raise SqbError("C008", "the query is empty", help="sqb query 'SELECT * FROM my_model'")
+    from sqb.cli.render.progress import waiting
+
     call.before_heavy_work()
     wanted = DEFAULT_LIMIT if limit is None and chosen == "table" else limit
-    with call.project() as project:
+    with call.project() as project, waiting(call.out, "asking Spark…"):
         # one row more than is shown tells whether there are more
         data = _run(project, sql, None if wanted is None else wanted + 1)
     from sqb.cli.render import rows

@@ -5,9 +5,12 @@ On a terminal a small live region below the results; elsewhere a line per finish
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from sqb.cli.output import GREY, Output
@@ -137,6 +140,28 @@ class Progress:
             text.append(f"  {_clock(now - self._began)}", style=_GREY)
         text.no_wrap, text.overflow = True, "ellipsis"
         return text
+
+
+@contextlib.contextmanager
+def waiting(out: Output, text: str) -> Iterator[None]:
+    """Show on a terminal that something takes its time; nothing stays of it."""
+    if out.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    began = time.perf_counter()
+
+    def region() -> Text:
+        now = time.perf_counter()
+        frame = _FRAMES[int(now * 8) % len(_FRAMES)]
+        return Text(f"{frame} {text} {_clock(now - began)}", style="cyan")
+
+    console = Console(file=sys.stderr, no_color=not out.colour, force_terminal=True)
+    with Live(console=console, get_renderable=region, refresh_per_second=8, transient=True):
+        yield
 
 
 def _bar(done: int, total: int) -> str:
