@@ -461,8 +461,14 @@ def test_a_table_fits_its_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     cut = list(as_table(names, [[1], ["a" * 39], ["b" * 39]], out))
     assert {len(line) for line in cut} <= set(range(61))
     assert "…" in cut[2]
-    many = [f"column_{i}" for i in range(9)]
-    assert next(iter(as_table(many, [[i] for i in range(9)], out))) == "column_0  0"
+    assert cut[0].split() == ["id", "first", "second"]
+    many = [f"column_{i}" for i in range(7)]
+    assert next(iter(as_table(many, [[i] for i in range(7)], out))).split()[0] == "colum…"
+    numbers = [[1234567890] for _ in many]
+    assert list(as_table(many, numbers, out))[:2] == [
+        "column_0  1234567890",
+        "column_1  1234567890",
+    ]
 
 
 def test_csv_rows_are_quoted_and_null_is_empty() -> None:

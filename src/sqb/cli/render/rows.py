@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _WIDEST_CELL = 40
-_NARROWEST_CELL = 12
+_NARROWEST_CELL = 6
 
 
 def of(data: pa.Table) -> tuple[list[str], list[list[Any]]]:
@@ -70,8 +70,8 @@ def as_table(names: Sequence[str], columns: Sequence[Sequence[Any]], out: Output
     ]
     if out.terminal:
         room = out.width - 2 * (len(widths) - 1)
-        while sum(widths) > room and max(widths) > _NARROWEST_CELL:
-            widths[widths.index(max(widths))] -= 1
+        least = [_least(c, t) for c, t in zip(columns, texts, strict=True)]
+        widths = _narrowed(widths, least, room)
         if sum(widths) > room:
             yield from _as_records(names, columns, texts, out)
             return
@@ -86,6 +86,24 @@ def as_table(names: Sequence[str], columns: Sequence[Sequence[Any]], out: Output
         cells.append([head, out.style("─" * wide, dim=True), *rows])
     for row in zip(*cells, strict=True):
         yield "  ".join(row).rstrip()
+
+
+def _least(values: Sequence[Any], texts: Sequence[str]) -> int:
+    """How narrow a column may become: names and texts are cut, a number that is cut is a lie."""
+    if any(not isinstance(value, str) for value in values if value is not None):
+        return max(_NARROWEST_CELL, *(width(text) for text in texts))
+    return _NARROWEST_CELL
+
+
+def _narrowed(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """The widths, the widest made narrower until they fit or none can be."""
+    found = list(widths)
+    while sum(found) > room:
+        wide = [i for i in range(len(found)) if found[i] > least[i]]
+        if not wide:
+            break
+        found[max(wide, key=lambda i: found[i])] -= 1
+    return found
 
 
 def _as_records(
