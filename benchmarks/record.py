@@ -109,6 +109,7 @@ def record(project: Project, columns: Columns) -> int:
         observed.heads,
         project.catalog,
         project.facts,
+        project.environ,
     )
     outcomes: dict[str, Outcome] = {}
     results: dict[str, NodeResult] = {}
