@@ -208,7 +208,7 @@ def test_history_of_an_empty_lake_is_empty(sqb, shop: Path) -> None:
 def test_debug_tells_what_is_there(sqb, shop: Path) -> None:
     found = sqb("debug", "--json", cwd=shop).json("debug")
     by_name = {check["name"]: check for check in found["checks"]}
-    assert by_name["compile"]["detail"] == "3 models, 1 seeds, 0 sources"
+    assert by_name["compile"]["detail"] == "3 models, 1 seed, 0 sources"
     assert by_name["relations"] == {"name": "relations", "ok": True, "detail": "none yet"}
     assert by_name["project"]["ok"]
 

@@ -11,13 +11,15 @@ from pathlib import Path
 import click
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sqb.cli.output import Output
 from sqb.cli.render.build_text import ResultLines, show_end
 from sqb.cli.render.documents import build_document, plan_document
 from sqb.cli.render.errors import error_text
 from sqb.cli.render.explain_text import why
-from sqb.cli.render.plan_text import show_plan
+from sqb.cli.render.plan_text import _folded, show_plan
 from sqb.cli.render.progress import Progress
 from sqb.cli.render.rows import as_csv, as_json, as_table
 from sqb.cli.render.words import some
@@ -164,6 +166,19 @@ def test_a_diff_is_broken_at_blanks_and_never_inside_a_word(
         "        y",
         "-  short",
     ]
+
+
+@given(
+    words=st.lists(st.text("abc(),=", min_size=1, max_size=20), min_size=1, max_size=30),
+    indent=st.integers(0, 8),
+    width=st.integers(34, 114),
+)
+def test_a_folded_line_keeps_every_word(words: list[str], indent: int, width: int) -> None:
+    line = "+" + " " * indent + " ".join(words)
+    parts = _folded(line, width)
+    assert [word for part in parts for word in part.split()] == line.split()
+    assert max(map(len, parts)) <= width
+    assert parts[0].startswith("+")
 
 
 def test_many_diffs_are_cut_unless_verbose(out: Output, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from sqb.project.secrets import masked, masker
 #: The width of text that no terminal shows.
 PLAIN_WIDTH = 80
 _WIDEST = 120
+_NARROWEST = 40
 #: As far from black as from white, in the palette of 256 colours, which no theme changes.
 GREY = 244
 
@@ -46,7 +47,7 @@ class Output:
         self.colour = self.terminal and not no_color and not variables.get("NO_COLOR")
         self._grey = "256" in variables.get("TERM", "") or bool(variables.get("COLORTERM"))
         columns = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
-        self.width = min(columns, _WIDEST) if self.terminal else PLAIN_WIDTH
+        self.width = max(_NARROWEST, min(columns, _WIDEST)) if self.terminal else PLAIN_WIDTH
         self._log = _open_log(log_file) if log_file is not None else None
 
     @property
