@@ -35,6 +35,7 @@ from sqb.planning.planner import decide
 from sqb.planning.situation import Situation
 from sqb.project.config import Config, load_config
 from sqb.project.layout import find_project, read_files
+from sqb.project.secrets import masker
 from sqb.state.store import StateStore
 from sqb.state.tables import FINGERPRINTS, FRESHNESS
 
@@ -71,7 +72,9 @@ class Project:
         self.config: Config = load_config(
             self.root, target=target, cli_vars=dict(vars or {}), environ=self.environ
         )
+        self.mask = masker(self.config, environ=self.environ)
         self._given = spark
+        self._log: Path | None = None
         self._own: SparkSession | None = None
 
     # Compile
@@ -277,7 +280,8 @@ class Project:
         self.facts.save(h.location for h in observed.heads.values())
         if on_plan is not None:
             on_plan(plan)
-        idle = not (plan.work or plan.rerecord or observed.repairs or self._leftovers(observed))
+        owed = plan.rerecord or plan.redescribe or observed.repairs
+        idle = not (plan.work or owed or self._leftovers(observed))
         if idle:
             return BuildResult.idle(plan)
         return self._execute(
@@ -312,7 +316,7 @@ class Project:
         from sqb.execution.build import execute
 
         run_id = new_run_id()
-        artifacts = Artifacts(self.work_dir / "runs" / run_id, plan)
+        artifacts = Artifacts(self.work_dir / "runs" / run_id, plan, self.mask)
         run = self._run(run_id, situation, verdicts, observed, look)
         hear = artifacts.listening(listener)
         result = execute(
@@ -372,9 +376,10 @@ class Project:
             check_session(self._given, settings)
             return self._given
         if self._own is None:
+            self._log = log_file or self.work_dir / "spark.log"
             self._own = start_session(
                 settings,
-                log_file=log_file or self.work_dir / "spark.log",
+                log_file=self._log,
                 app_name=f"sqb {self.config.name}",
                 environ=self.environ,
             )
@@ -430,6 +435,10 @@ class Project:
 
             stop_session(self._own)
             self._own = None
+        if self._log is not None:
+            from sqb.execution.artifacts import mask_log
+
+            mask_log(self._log, self.mask)
 
     def __enter__(self) -> Project:  # noqa: PYI034 - Self needs Python 3.11
         return self

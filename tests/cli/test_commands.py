@@ -208,7 +208,7 @@ def test_history_of_an_empty_lake_is_empty(sqb, shop: Path) -> None:
 def test_debug_tells_what_is_there(sqb, shop: Path) -> None:
     found = sqb("debug", "--json", cwd=shop).json("debug")
     by_name = {check["name"]: check for check in found["checks"]}
-    assert by_name["compile"]["detail"] == "3 models, 1 seeds, 0 sources"
+    assert by_name["compile"]["detail"] == "3 models, 1 seed, 0 sources"
     assert by_name["relations"] == {"name": "relations", "ok": True, "detail": "none yet"}
     assert by_name["project"]["ok"]
 
@@ -230,3 +230,29 @@ def test_seed_without_seeds_is_an_error(sqb, shop: Path) -> None:
 def test_completion_prints_a_script(sqb, shell: str) -> None:
     assert "_SQB_COMPLETE" in sqb("completion", shell).out
     assert sqb("completion", shell, "--json").json("completion")["shell"] == shell
+
+
+SECRETS = """
+[catalog.properties]
+token = "tok-123456"
+[targets.dev.state]
+connection = "postgresql://me:hunter22@db/x"
+[vars]
+api_key = "'abcd-efgh'"
+"""
+
+
+@pytest.mark.parametrize("arguments", [["explain", "leak"], ["explain", "leak", "--json"]])
+def test_secrets_do_not_reach_the_terminal(sqb, shop: Path, arguments: list[str]) -> None:
+    (shop / "sqlbuild_project.toml").write_text(SECRETS)
+    (shop / "models/leak.sql").write_text(
+        "SELECT 'tok-123456' AS a, @@api_key AS b, 'x://me:hunter22@db' AS c"
+    )
+    log = shop / "sqb.log"
+    shown = sqb(*arguments, "--log-file", str(log), cwd=shop)
+    assert shown.code == 0
+    sqb("compile", cwd=shop)
+    for text in (shown.out, (shop / ".sqb/compiled/leak.sql").read_text()):
+        assert "***" in text
+        assert not any(word in text for word in ("tok-123456", "hunter22", "abcd-efgh"))
+    assert "tok-123456" not in log.read_text()

@@ -36,8 +36,25 @@ def test_every_help_has_an_example_and_fits_the_page(sqb, name: str) -> None:
     assert result.code == 0
     assert "Example:" in result.out
     assert f"sqb {name}" in result.out
-    assert all(option in result.out for option in ("--project-dir", "--json", "--select"))
+    assert "Common options:" in result.out
     assert max(len(line) for line in result.out.splitlines()) <= 80
+
+
+@pytest.mark.parametrize("name", list(entry.COMMANDS))
+def test_help_shows_no_option_that_the_command_refuses(sqb, name: str, tmp_path) -> None:
+    shown = "--select" in sqb(name, "--help").out
+    words = {"query": ["SELECT 1"], "playground": ["x"], "completion": ["bash"]}
+    words |= {"explain": ["x"], "lineage": ["x"]}
+    told = sqb(name, *words.get(name, []), "--select", "x", cwd=tmp_path).err
+    assert (f"`sqb {name}` takes no --select" in told) is not shown
+
+
+def test_a_selection_in_the_environment_is_for_commands_that_select(
+    sqb, shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SQB_SELECT", "mart")
+    assert sqb("ls", "-q", cwd=shop).out == "mart\n"
+    assert sqb("lineage", "mart", cwd=shop).code == 0
 
 
 @pytest.mark.parametrize("name", list(entry.COMMANDS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -10,12 +11,15 @@ from pathlib import Path
 import click
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sqb.cli.output import Output
 from sqb.cli.render.build_text import ResultLines, show_end
 from sqb.cli.render.documents import build_document, plan_document
+from sqb.cli.render.errors import error_text
 from sqb.cli.render.explain_text import why
-from sqb.cli.render.plan_text import show_plan
+from sqb.cli.render.plan_text import _folded, show_plan
 from sqb.cli.render.progress import Progress
 from sqb.cli.render.rows import as_csv, as_json, as_table
 from sqb.cli.render.words import some
@@ -148,6 +152,113 @@ def test_long_names_and_long_lists_stay_within_80_columns(
     assert "and 8 more" in text
 
 
+def test_a_diff_is_broken_at_blanks_and_never_inside_a_word(
+    out: Output, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql = "+  max(CASE WHEN category = 'topping' THEN 1 ELSE 0 END) = 1 AS has_a_topping_or_more"
+    long = "+" + "x" * 90 + " y"
+    diff = f"{sql}\n{long}\n-  short"
+    show_plan(Plan("dev", (node("a", "query_changed", diff=diff),), ()), out, 0.1)
+    assert [line[6:] for line in capsys.readouterr().out.splitlines()[2:7]] == [
+        "+  max(CASE WHEN category = 'topping' THEN 1 ELSE 0 END) = 1 AS",
+        "        has_a_topping_or_more",
+        "+" + "x" * 72 + "…",
+        "        y",
+        "-  short",
+    ]
+
+
+@given(
+    words=st.lists(st.text("abc(),=", min_size=1, max_size=20), min_size=1, max_size=30),
+    indent=st.integers(0, 8),
+    width=st.integers(34, 114),
+)
+def test_a_folded_line_keeps_every_word(words: list[str], indent: int, width: int) -> None:
+    line = "+" + " " * indent + " ".join(words)
+    parts = _folded(line, width)
+    assert [word for part in parts for word in part.split()] == line.split()
+    assert max(map(len, parts)) <= width
+    assert parts[0].startswith("+")
+
+
+def test_many_diffs_are_cut_unless_verbose(out: Output, capsys: pytest.CaptureFixture[str]) -> None:
+    diff = "\n".join(f"+line {i}" for i in range(15))
+    plan = Plan("dev", tuple(node(f"m{i}", "query_changed", diff=diff) for i in range(8)), ())
+    show_plan(plan, out, 0.1)
+    text = capsys.readouterr().out
+    assert text.count("+line") == 45
+    assert "  … 5 more diffs, -v shows all" in text
+    out.verbose = True
+    show_plan(plan, out, 0.1)
+    assert capsys.readouterr().out.count("+line") == 120
+
+
+def test_a_moved_relation_is_told_as_moved(out: Output, capsys: pytest.CaptureFixture[str]) -> None:
+    moved = node("orders", "relation_missing", detail={"kind": "moved", "name": "dev.orders"})
+    plan = Plan("dev", (moved, node("lost", "relation_missing")), ())
+    show_plan(plan, out, 0.1)
+    assert capsys.readouterr().out.splitlines()[:5] == [
+        "Moved, the relation at the old place stays until you drop it (1)",
+        "  orders  table  was dev.orders",
+        "",
+        "Relation missing, built before, but gone from the lake (1)",
+        "  lost    table",
+    ]
+    assert why(moved) == ("it runs: it moved here from dev.orders, which stays until you drop it")
+    validate(plan_document(plan), "plan")
+
+
+@pytest.mark.parametrize("term", ["xterm-256color", "xterm", "dumb"])
+def test_colours_can_be_read_on_dark_and_on_light(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], term: str
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    show_plan(PLAN, Output(environ={"TERM": term}), 0.1)
+    codes = set(re.findall(r"\x1b\[([\d;]*)m", capsys.readouterr().out))
+    allowed = {"0", "1", "31", "32", "35", "36"}
+    allowed |= {"38;5;244"} if "256" in term else set()
+    assert codes <= (set() if term == "dumb" else allowed)
+
+
+def crowd_of(number: int) -> tuple[Plan, list[NodeResult]]:
+    plan = Plan("dev", tuple(node(f"m{i:03}", "first_run") for i in range(number)), ())
+    results = [
+        NodeResult(item.name, "success", "first_run", float(i)) for i, item in enumerate(plan.nodes)
+    ]
+    return plan, results
+
+
+def test_a_large_build_does_not_scroll_a_terminal_away(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    out = Output(environ={"TERM": "xterm", "NO_COLOR": "1"})
+    plan, results = crowd_of(200)
+    progress = Progress(out, lambda: None)
+    progress.plan(plan)
+    results[7] = NodeResult("m007", "failed", "first_run", 7.0, error=dict(ERROR, file=None))
+    for result in results:
+        progress.hear(Event("node_finished", result.name, result))
+    progress.close()
+    show_end(BuildResult("R", plan, tuple(results), 9.0), out, seconds=9.0, root=tmp_path)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) < 12
+    assert lines[0].split()[:4] == ["8/200", "table", "m007", "failed"]
+    assert lines[1] == "slowest: m199 3m 19s, m198 3m 18s, m197 3m 17s"
+    assert lines[-1] == "failed: 199 built, 1 failed in 9.00s"
+
+
+def test_a_large_build_tells_every_node_to_a_pipe(
+    out: Output, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan, results = crowd_of(200)
+    progress = Progress(out, lambda: None)
+    progress.plan(plan)
+    for result in results:
+        progress.hear(Event("node_finished", result.name, result))
+    assert len(capsys.readouterr().out.splitlines()) == 200
+
+
 def test_names_are_never_dropped_altogether() -> None:
     assert some(["abcdefghij", "b", "c"], 3) == "abcdefghij and 2 more"
 
@@ -230,6 +341,18 @@ def test_a_failed_build_ends_with_its_errors_and_counts(
         "",
         "failed: 2 built, 1 unchanged, 1 current, 1 failed, 1 blocked in 14.2s",
     ]
+
+
+def test_a_long_error_is_broken_at_blanks_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, out: Output
+) -> None:
+    long = {**ERROR, "message": "a word " * 20 + "last", "file": None, "line": None}
+    assert len(error_text(long, out, None).splitlines()) == 2
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    told = error_text(long, Output(environ={"TERM": "xterm", "NO_COLOR": "1"}), None).splitlines()
+    assert all(len(line) <= 80 for line in told)
+    assert told[0].startswith("error[X001]: a word")
+    assert told[1].startswith("  ")
 
 
 def test_a_stopped_build_tells_no_errors(
@@ -332,6 +455,37 @@ def test_json_rows_keep_every_digit() -> None:
     assert as_json(["x"], [[]]) == "[]\n"
 
 
+def test_numbers_that_json_lacks_are_told_from_null() -> None:
+    odd = [float("nan"), float("inf"), float("-inf"), None, 1.5]
+    told = ["NaN", "Infinity", "-Infinity", None, 1.5]
+    assert [row["x"] for row in json.loads(as_json(["x"], [odd]))] == told
+    assert json.loads(as_json(["x"], [[[odd[0]]]])) == [{"x": ["NaN"]}]
+    assert as_csv(["x"], [odd]).split() == ["x", "NaN", "Infinity", "-Infinity", '""', "1.5"]
+
+
+def test_wide_signs_take_two_columns_and_control_signs_none(out: Output) -> None:
+    table = as_table(["商品", "n"], [["ワッフル", "a\x1b[31mb"], [1, 2]], out)
+    assert list(table) == ["商品      n", "────────  ─", "ワッフル  1", "a�[31mb   2"]
+
+
+def test_a_table_fits_its_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    out = Output(environ={"TERM": "xterm", "NO_COLOR": "1"})
+    out.width = 60
+    names = ["id", "first", "second"]
+    cut = list(as_table(names, [[1], ["a" * 39], ["b" * 39]], out))
+    assert {len(line) for line in cut} <= set(range(61))
+    assert "…" in cut[2]
+    assert cut[0].split() == ["id", "first", "second"]
+    many = [f"column_{i}" for i in range(7)]
+    assert next(iter(as_table(many, [[i] for i in range(7)], out))).split()[0] == "colum…"
+    numbers = [[1234567890] for _ in many]
+    assert list(as_table(many, numbers, out))[:2] == [
+        "column_0  1234567890",
+        "column_1  1234567890",
+    ]
+
+
 def test_csv_rows_are_quoted_and_null_is_empty() -> None:
     assert as_csv(["a", "b"], [[1, None], ['x,"y"', True]]) == 'a,b\n1,"x,""y"""\n,true\n'
 
@@ -352,9 +506,9 @@ def test_a_crowd_of_nodes_is_cut_unless_verbose(
     crowd = Plan("dev", tuple(node(f"m{i:03}", "first_run", action="run") for i in range(100)), ())
     show_plan(crowd, out, 0.1)
     text = capsys.readouterr().out
-    assert "m029" in text
-    assert "m030" not in text
-    assert "… and 70 more, -v shows all" in text
+    assert "m011" in text
+    assert "m012" not in text
+    assert "… and 88 more, -v shows all" in text
     out.verbose = True
     show_plan(crowd, out, 0.1)
     assert "m099" in capsys.readouterr().out

@@ -51,7 +51,7 @@ _NOISE = (
     # a session that was handed in is not started
     (re.compile(r"^(starting Spark|Spark is up).*\n", re.MULTILINE), ""),
     (re.compile(r"\d{8}T\d{6}-[0-9a-f]{6}"), "RUN"),
-    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"), "TIME"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( UTC)?"), "TIME"),
     (re.compile(r"\b(\d+m )?\d+(\.\d+)?s\b"), "TOOK"),
     (re.compile(r"AS OF \d+"), "AS OF SNAPSHOT"),
     (re.compile(r"\b[tvs]:[0-9a-f]{6}\b|\b[0-9a-f]{8}\b"), "ID"),
@@ -131,6 +131,13 @@ class Reader:
             local.write_text(self.lake)
             (self.here / "lake").symlink_to(_value("warehouse", self.lake))
 
+    def playground(self, name: str) -> None:
+        """The lake that a playground will find: on a page with builds the shared one."""
+        if self.spark is not None:
+            (self.here / name).mkdir()
+            (self.here / name / "lake").symlink_to(_value("warehouse", self.lake))
+            (self.here / name / "sqlbuild_local.toml").write_text(self.lake)
+
     def idle(self, words: list[str]) -> bool:
         """Will the command find nothing to do? Then it must do so without Spark."""
         return words[1:] == ["build"] and not Project(self.here, environ=self.variables).plan().work
@@ -141,7 +148,9 @@ class Reader:
         if words[0] == "cd":
             self.here /= words[1]
             return ""
-        if words[:2] != ["sqb", "init"]:
+        if words[:2] == ["sqb", "playground"]:
+            self.playground(words[2])
+        elif words[:2] != ["sqb", "init"]:
             self.project()
         if words[0] == "sqb" and words[1] in WITH_SPARK and not self.idle(words):
             capsys.readouterr()
@@ -168,7 +177,16 @@ def _value(key: str, toml: str) -> str:
     return found[1]
 
 
+_RESULTS = re.compile(r"(?:^ +\d+/\d+ .*\n)+", re.MULTILINE)
+
+
+def _any_order(lines: re.Match[str]) -> str:
+    """Models that run side by side finish as they like."""
+    return "".join(sorted(re.sub(r"^ +\d+/", "N/", line) for line in lines[0].splitlines(True)))
+
+
 def normal(text: str) -> str:
+    text = _RESULTS.sub(_any_order, text)
     for pattern, word in _NOISE:
         text = pattern.sub(word, text)
     return text.strip()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqb.project.config import Config, load_config
-from sqb.project.secrets import is_secret_key, mask
+from sqb.project.secrets import is_secret_key, mask, masked, masker
 
 TOML = """
 [catalog.properties]
@@ -63,3 +63,37 @@ def test_masking_works_before_there_is_a_config() -> None:
 )
 def test_keys_of_data_are_no_secrets(key: str, secret: bool) -> None:
     assert is_secret_key(key) is secret
+
+
+def test_the_masker_knows_secrets_and_guesses_none(config: Config) -> None:
+    apply = masker(config, environ={"SQB_SECRET_X": "from the environment"})
+    assert apply("WHERE t.token = s.token AND x = 'tok-123456'") == (
+        "WHERE t.token = s.token AND x = '***'"
+    )
+    assert apply("from the environment") == "***"
+    assert apply("see s3://user:pass@bucket") == "see s3://***@bucket"
+
+
+def test_a_secret_is_found_decoded_and_escaped(tmp_path: Path) -> None:
+    (tmp_path / "sqlbuild_project.toml").write_text(
+        "[catalog.properties]\ntoken = 'a\"b\\\\c'\n"
+        "[targets.dev.state]\nconnection = 'postgresql://me:p%40ss%2Fword@db/x'\n"
+    )
+    found = load_config(tmp_path, target=None, cli_vars={}, environ={})
+    apply = masker(found, environ={})
+    assert apply("login failed for p@ss/word") == "login failed for ***"
+    assert apply('{"x": "a\\"b\\\\\\\\c"}') == '{"x": "***"}'
+
+
+def test_every_text_of_a_value_is_masked(config: Config) -> None:
+    value = {"a": ["tok-123456", 1, None, {"b": "x hunter22"}]}
+    assert masked(value, masker(config, environ={})) == {"a": ["***", 1, None, {"b": "x ***"}]}
+
+
+def test_what_only_sounds_like_a_secret_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "sqlbuild_project.toml").write_text(
+        '[spark.conf]\n"spark.sql.sources.v2.bucketing.pushPartKeys.enabled" = "true"\n'
+        '[vars]\nkey_column = "customer"\nkey_token = "hidden"\n'
+    )
+    apply = masker(load_config(tmp_path, target=None, cli_vars={}, environ={}), environ={})
+    assert apply("true customer hidden") == "true customer ***"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,7 @@ class Call:
             )
         project = Project(self.directory, target=self.target, vars=parse_vars(self.vars))
         self.config = project.config
+        self.out.mask = project.mask
         return project
 
     def root(self) -> Path | None:
@@ -129,80 +130,92 @@ def forget() -> None:
     current = None
 
 
-_OPTIONS = (
-    click.option(
-        "--project-dir",
-        envvar="SQB_PROJECT_DIR",
-        default=".",
-        metavar="DIR",
-        help="The project, or a folder inside it.",
-    ),
-    click.option("--target", envvar="SQB_TARGET", metavar="NAME", help="The target to work on."),
-    click.option(
-        "--vars",
-        "vars_text",
-        envvar="SQB_VARS",
-        metavar="YAML",
-        help="Variables, as YAML or JSON, over those of the project.",
-    ),
-    click.option(
-        "-s",
-        "--select",
-        envvar="SQB_SELECT",
-        multiple=True,
-        metavar="SELECTOR",
-        help="Take these nodes: name, stg_*, tag:x, path:x, +x, x+, a~b. Repeatable.",
-    ),
-    click.option(
-        "--exclude",
-        envvar="SQB_EXCLUDE",
-        multiple=True,
-        metavar="SELECTOR",
-        help="Leave these nodes out. Repeatable.",
-    ),
-    click.option(
-        "--json", "json_", envvar="SQB_JSON", is_flag=True, help="Print one JSON document."
-    ),
-    click.option("--no-color", envvar="SQB_NO_COLOR", is_flag=True, help="Print no colours."),
-    click.option(
-        "-v", "--verbose", envvar="SQB_VERBOSE", is_flag=True, help="Print more: whole diffs."
-    ),
-    click.option(
-        "-q", "--quiet", envvar="SQB_QUIET", is_flag=True, help="Print less: results and errors."
-    ),
-    click.option(
-        "--debug", envvar="SQB_DEBUG", is_flag=True, help="Print the traceback of an error."
-    ),
-    click.option(
-        "--log-file",
-        envvar="SQB_LOG_FILE",
-        metavar="FILE",
-        help="Append everything that is printed to a file.",
-    ),
-)
-_NAMES = (
-    "project_dir",
-    "target",
-    "vars_text",
-    "select",
-    "exclude",
-    "json_",
-    "no_color",
-    "verbose",
-    "quiet",
-    "debug",
-    "log_file",
-)
+def offer(kind: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
+    """What a shell completes: ``selector``, ``node``, ``any`` (node or source) or ``target``."""
+
+    def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
+        from sqb.cli import completing
+
+        return list(completing.complete(kind, context, incomplete))
+
+    return complete
 
 
-def common(function: Callable[..., int | None]) -> Callable[..., int | None]:
+#: The common options by the name of their value.
+_OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "project_dir": (
+        ("--project-dir",),
+        {
+            "default": ".",
+            "metavar": "DIR",
+            "type": click.Path(),
+            "help": "The project, or a folder inside it.",
+        },
+    ),
+    "target": (
+        ("--target",),
+        {"metavar": "NAME", "shell_complete": offer("target"), "help": "The target to work on."},
+    ),
+    "vars_text": (
+        ("--vars", "vars_text"),
+        {"metavar": "YAML", "help": "Variables, as YAML or JSON, over those of the project."},
+    ),
+    "select": (
+        ("-s", "--select"),
+        {
+            "multiple": True,
+            "metavar": "SELECTOR",
+            "shell_complete": offer("selector"),
+            "help": "Take these nodes: name, stg_*, tag:x, path:x, +x, x+, a~b. Repeatable.",
+        },
+    ),
+    "exclude": (
+        ("--exclude",),
+        {
+            "multiple": True,
+            "metavar": "SELECTOR",
+            "shell_complete": offer("selector"),
+            "help": "Leave these nodes out. Repeatable.",
+        },
+    ),
+    "json_": (("--json", "json_"), {"is_flag": True, "help": "Print one JSON document."}),
+    "no_color": (("--no-color",), {"is_flag": True, "help": "Print no colours."}),
+    "verbose": (("-v", "--verbose"), {"is_flag": True, "help": "Print more: all nodes and lines."}),
+    "quiet": (("-q", "--quiet"), {"is_flag": True, "help": "Print less: results and errors."}),
+    "debug": (("--debug",), {"is_flag": True, "help": "Print the traceback of an error."}),
+    "log_file": (
+        ("--log-file",),
+        {
+            "metavar": "FILE",
+            "type": click.Path(),
+            "help": "Append everything that is printed to a file.",
+        },
+    ),
+}
+
+#: Groups of options that mean nothing to some commands; see ``hides`` of ``command``.
+SELECTION = ("select", "exclude")
+PROJECT = ("project_dir", "target", "vars_text", *SELECTION)
+
+
+def _option(name: str, *, hidden: bool) -> Callable[[Any], Any]:
+    words, settings = _OPTIONS[name]
+    long = next(word for word in words if word.startswith("--"))
+    # what a command does not show must not reach it from the environment either
+    variable = None if hidden else "SQB_" + long[2:].upper().replace("-", "_")
+    return click.option(*words, **settings, envvar=variable, hidden=hidden)
+
+
+def common(
+    function: Callable[..., int | None], hides: Sequence[str] = ()
+) -> Callable[..., int | None]:
     """Give a command the common options, as one ``Call`` in front of its own."""
     started = time.perf_counter()
 
     @functools.wraps(function)
     def with_call(**options: Any) -> int | None:
         global current  # noqa: PLW0603 - the entry point shows errors in the call's own way
-        mine = {name: options.pop(name) for name in _NAMES}
+        mine = {name: options.pop(name) for name in _OPTIONS}
         log_file = mine["log_file"]
         out = Output(
             json=mine["json_"],
@@ -215,20 +228,41 @@ def common(function: Callable[..., int | None]) -> Callable[..., int | None]:
         current = Call(mine, out, started)
         return function(current, **options)
 
-    for option in reversed(_OPTIONS):
-        with_call = option(with_call)
+    for name in reversed(_OPTIONS):
+        with_call = _option(name, hidden=name in hides)(with_call)
     return with_call
 
 
-def command(name: str, *, help: str, example: str) -> Callable[..., click.Command]:
-    """A command whose help ends with an example, after the common options."""
+class _Command(click.Command):
+    """A command whose help shows its own options before those that all commands have."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own: list[tuple[str, str]] = []
+        shared: list[tuple[str, str]] = []
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                (shared if param.name in _OPTIONS or param.name == "help" else own).append(record)
+        for title, records in (("Options", own), ("Common options", shared)):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def command(
+    name: str, *, help: str, example: str, hides: Sequence[str] = ()
+) -> Callable[..., click.Command]:
+    """A command whose help ends with an example, after the common options.
+
+    ``hides`` names common options that mean nothing to it: they are not in its help.
+    """
 
     def wrap(function: Callable[..., int | None]) -> click.Command:
         lines = "\n".join(f"  {line}" for line in example.strip().splitlines())
         epilog = f"\b\nExample:\n{lines}"
         settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-        return click.command(name, help=help, epilog=epilog, context_settings=settings)(
-            common(function)
-        )
+        return click.command(
+            name, cls=_Command, help=help, epilog=epilog, context_settings=settings
+        )(common(function, hides))
 
     return wrap

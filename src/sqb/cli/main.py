@@ -22,6 +22,7 @@ from sqb.errors import SqbError, nearest
 COMMANDS: dict[str, str] = {
     "init": "Start a project in a folder.",
     "demo": "Watch a small project being built and changed.",
+    "playground": "Start a project to play with, with data of its own.",
     "compile": "Check the project and write its SQL to .sqb/compiled.",
     "ls": "List models and seeds.",
     "plan": "Show what a build would do, and why.",
@@ -39,7 +40,6 @@ COMMANDS: dict[str, str] = {
 
 #: command -> the release that brings it.
 LATER: dict[str, str] = {
-    "playground": "0.2",
     "janitor": "0.2",
     "spark": "0.2",
     "verify": "0.3",
@@ -164,6 +164,10 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    if "_SQB_COMPLETE" in os.environ:
+        from sqb.cli import completing
+
+        completing.register()
     try:
         result = cli.main(arguments, prog_name="sqb", standalone_mode=False)
     except SqbError as error:

@@ -8,15 +8,19 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
 from sqb.errors import SqbError
+from sqb.project.secrets import masked, masker
 
 #: The width of text that no terminal shows.
 PLAIN_WIDTH = 80
 _WIDEST = 120
+_NARROWEST = 40
+#: As far from black as from white, in the palette of 256 colours, which no theme changes.
+GREY = 244
 
 
 class Output:
@@ -37,10 +41,13 @@ class Output:
         self.quiet = quiet
         self.verbose = verbose
         self.broken = False
+        #: Takes secrets out of every word but query results; a project brings its own.
+        self.mask: Callable[[str], str] = masker(None, environ=variables)
         self.terminal = self.stream.isatty() and variables.get("TERM") != "dumb"
         self.colour = self.terminal and not no_color and not variables.get("NO_COLOR")
+        self._grey = "256" in variables.get("TERM", "") or bool(variables.get("COLORTERM"))
         columns = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
-        self.width = min(columns, _WIDEST) if self.terminal else PLAIN_WIDTH
+        self.width = max(_NARROWEST, min(columns, _WIDEST)) if self.terminal else PLAIN_WIDTH
         self._log = _open_log(log_file) if log_file is not None else None
 
     @property
@@ -49,12 +56,18 @@ class Output:
         return sys.stderr if self.json else sys.stdout
 
     def style(self, text: str, **style: Any) -> str:
-        """``text`` in colour, where colour is wanted."""
+        """``text`` in colour, where colour is wanted.
+
+        Colours are those that can be read on dark and on light: red, green, cyan, magenta, bold.
+        ``dim`` is a grey between the two; the terminal's own faint text vanishes on some.
+        """
         if not self.colour or not text:
             return text
         import click
 
-        return click.style(text, **style)
+        if style.pop("dim", False) and self._grey:
+            style["fg"] = GREY
+        return click.style(text, **style) if style else text
 
     def line(self, text: str = "", **style: Any) -> None:
         """A line for the reader; ``-q`` leaves it out."""
@@ -68,14 +81,16 @@ class Output:
 
     def raw(self, text: str) -> None:
         """A result, unchanged, on standard output."""
-        self._write(sys.stdout, text)
+        self._write(sys.stdout, text, mask=False)
 
     def document(self, value: object) -> None:
         """The machine's output: one JSON document on standard output."""
         import msgspec
 
-        encoded = msgspec.json.format(msgspec.json.encode(value), indent=2)
-        self._write(sys.stdout, encoded.decode() + "\n")
+        # text by text: a secret that is a number must not tear a hole into the document
+        plain = masked(msgspec.to_builtins(value), self.mask)
+        encoded = msgspec.json.format(msgspec.json.encode(plain), indent=2)
+        self._write(sys.stdout, encoded.decode() + "\n", mask=False)
 
     def error(self, text: str) -> None:
         """Words about an error, on standard error."""
@@ -91,7 +106,7 @@ class Output:
         import click
 
         moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        for part in click.unstyle(text).splitlines():
+        for part in self.mask(click.unstyle(text)).splitlines():
             self._log.write(f"{moment} {part}\n")
         self._log.flush()
 
@@ -101,9 +116,10 @@ class Output:
             self._log.close()
             self._log = None
 
-    def _write(self, stream: TextIO, text: str) -> None:
+    def _write(self, stream: TextIO, text: str, *, mask: bool = True) -> None:
         if self.broken:
             return
+        text = self.mask(text) if mask else text
         try:
             stream.write(text)
             stream.flush()

@@ -152,6 +152,11 @@ def compile_model(path: str, content: bytes, config: Config, scope: Scope) -> Co
         sorted_by=header.sorted_by,
         table_properties=header.table_properties,
         identity=header.identity,
+        column_descriptions={
+            column: str(declared["description"])
+            for column, declared in header.columns.items()
+            if declared.get("description")
+        },
     )
     return CompiledModel(
         name=name,
@@ -219,7 +224,8 @@ def _seeds(
         for path, mark in marks.items():
             if path in kept:
                 continue
-            seed = read_seed(path, files.seeds[path], specs.get(stem(path)))
+            spec = specs.get(stem(path))
+            seed = read_seed(path, files.seeds[path], spec)
             kept[path] = (
                 mark,
                 CompiledSeed(
@@ -231,6 +237,7 @@ def _seeds(
                     columns=seed.columns,
                     rows=len(seed.rows),
                     content_hash=digest(seed_identity(seed)),
+                    column_descriptions=spec.column_descriptions if spec else {},
                 ),
             )
     cache.seeds = {path: kept[path] for path in marks}

@@ -26,6 +26,7 @@ class ModelSettings(msgspec.Struct, frozen=True, array_like=True):
     sorted_by: tuple[str, ...]
     table_properties: dict[str, str]
     identity: str
+    column_descriptions: dict[str, str] = {}
 
 
 class CompiledModel(msgspec.Struct, frozen=True, array_like=True):
@@ -63,6 +64,7 @@ class CompiledSeed(msgspec.Struct, frozen=True, array_like=True):
     columns: tuple[tuple[str, str], ...]
     rows: int
     content_hash: str
+    column_descriptions: dict[str, str] = {}
 
 
 class SqlText(msgspec.Struct, frozen=True, array_like=True):

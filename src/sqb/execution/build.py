@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from sqb.errors import SqbError
+from sqb.execution.describe import describe
 from sqb.execution.events import BuildResult, Event, Listener, NodeResult, untouched
 from sqb.execution.nodes import amend, build_node, still_current
 from sqb.execution.run import Run
@@ -66,6 +67,10 @@ def execute(
     else:
         for stage in stages:
             sweep(run.catalog, stage, time.time(), facts=run.facts)
+    if plan.redescribe:
+        with Lease(run.catalog, stages, run.id):
+            for name in plan.redescribe:
+                describe(run, name)
     _record(run, plan, store, outcomes, results, repairs)
     reached("publish:7")
     nodes = tuple(results.get(node.name) or untouched(node) for node in plan.nodes)

@@ -1,4 +1,4 @@
-"""What an edit changed, as a diff against what was built."""
+"""What an edit changed: a diff against what was built, or the place that a relation moved from."""
 
 from __future__ import annotations
 
@@ -22,10 +22,16 @@ def with_diffs(
     facts: FactsCache,
     store: StateStore,
 ) -> Plan:
-    """The plan with a diff of the definition where an edit is the reason."""
+    """The plan with what an edit did, where an edit is the reason."""
     nodes = list(plan.nodes)
     for i, planned in enumerate(nodes):
         node = expected[planned.name]
+        if planned.reason == "relation_missing":
+            place = _moved_from(node, observed, facts)
+            if place is not None:
+                detail = {"kind": "moved", "name": place}
+                nodes[i] = msgspec.structs.replace(planned, detail=detail)
+            continue
         if planned.action != "run" or planned.reason not in ("query_changed", "config_changed"):
             continue
         if planned.reason == "query_changed":
@@ -38,6 +44,19 @@ def with_diffs(
             diff = _diff(before, after, node.path, context)
             nodes[i] = msgspec.structs.replace(planned, diff=diff)
     return msgspec.structs.replace(plan, nodes=tuple(nodes))
+
+
+def _moved_from(node: Expected, observed: Observed, facts: FactsCache) -> str | None:
+    """Where the relation still stands that the node's last record speaks of, under another name."""
+    record = observed.rows.get(node.name)
+    if record is None:
+        return None
+    base = node.namespace.partition("_")[0]
+    for (namespace, name), head in sorted(observed.heads.items()):
+        # another `schema` is another suffix of the target's schema
+        if namespace.partition("_")[0] == base and facts.get(head.location).uuid == record.uuid:
+            return f"{namespace}.{name}"
+    return None
 
 
 def _diff(before: str, after: str, path: str, context: int) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
 from sqb.execution.reading import statement, view_statement
 from sqb.execution.run import Run
-from sqb.freshness.sighting import Sighting
 from sqb.identity.expected import Expected
 from sqb.planning.plan import Plan
+from sqb.planning.present import Present, present_inputs
 from sqb.state.record import Record
 
 
@@ -22,8 +20,8 @@ class Explanation(msgspec.Struct, frozen=True):
     record: Record | None
     upstream: tuple[str, ...]
     downstream: tuple[str, ...]
+    inputs: tuple[Present, ...]
     sql: str
-    sightings: Mapping[str, Sighting] = {}
 
 
 def explained(name: str, plan: Plan, run: Run) -> Explanation:
@@ -39,6 +37,6 @@ def explained(name: str, plan: Plan, run: Run) -> Explanation:
         run.situation.recorded.get(name),
         tuple(compiled.parents[name]),
         tuple(sorted(run.situation.graph.children[name])),
+        present_inputs(run.situation, run.verdicts, name),
         sql,
-        run.situation.sightings,
     )

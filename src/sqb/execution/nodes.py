@@ -87,17 +87,24 @@ def build_node(
             sent = view_statement(run, name)
             return build_view(run, session, name, states)
         sent = statement(run, name)
-        settings = model.settings
-        layout = Layout(settings.partitioned_by, settings.sorted_by, settings.table_properties)
         files = files_read(run, name)
         bind_files(session, run.sources, files)
         try:
             frame = session.sql(sent.text)
-            return write_table(run, session, name, frame, states, layout, files)
+            return write_table(run, session, name, frame, states, layout_of(run, name), files)
         finally:
             release_files(session, files)
     except Exception as error:
         raise explain(error, name, model, sent) from error
+
+
+def layout_of(run: Run, name: str) -> Layout:
+    """How the table of a node is stored; a seed's has no wishes."""
+    model = run.compiled.models.get(name)
+    if model is None:
+        return Layout()
+    settings = model.settings
+    return Layout(settings.partitioned_by, settings.sorted_by, settings.table_properties)
 
 
 def _seed(run: Run, name: str) -> Seed:

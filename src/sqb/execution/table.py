@@ -18,6 +18,7 @@ from sqb.hashing import digest
 from sqb.identity.data_id import InputState
 from sqb.lake.catalog import Head
 from sqb.lake.cleanup import discard
+from sqb.lake.describe import properties as described_by
 from sqb.lake.failpoints import reached
 from sqb.lake.metadata import DEFINITION, Column, TableFacts
 from sqb.lake.publish import (
@@ -233,7 +234,7 @@ def _cut_off(
     record = run.make_record(name, states, base, data=data, schema=before.schema, rows=before.rows)
     record = msgspec.structs.replace(record, snapshot=before.snapshot)
     rows = Rows(0, 0, before.rows)
-    wanted = _wanted(run, name, layout)
+    wanted = wanted_properties(run, name, layout)
     if all(base.properties.get(k) == v for k, v in wanted.items() if k != DEFINITION) and not (
         _managed(base) - set(wanted)
     ):
@@ -259,9 +260,11 @@ def _managed(facts: TableFacts) -> set[str]:
     return set(keys) - {DEFINITION}
 
 
-def _wanted(run: Run, name: str, layout: Layout) -> dict[str, str]:
+def wanted_properties(run: Run, name: str, layout: Layout) -> dict[str, str]:
+    """All properties that a node's table shall have from sqb, its stamp aside."""
     return {
         **{k: v for k, v in FRESH_TABLE_PROPERTIES.items() if k != "format-version"},
+        **described_by(run.expected(name).described),
         **layout.properties,
         DEFINITION: pack(run.definition(name)),
     }
@@ -289,7 +292,7 @@ def _publish(
         namespace=expected.namespace,
         table=expected.relation,
         staged=staged,
-        properties=_wanted(run, name, layout),
+        properties=wanted_properties(run, name, layout),
         make_stamp=stamp,
     )
     facts = run.facts.get(head.location)

@@ -10,6 +10,7 @@ from sqb.execution.reading import view_statement
 from sqb.execution.run import Published, Run
 from sqb.execution.table import Outcome, adopt, refuse_overtaken
 from sqb.identity.data_id import InputState, view_state
+from sqb.lake.describe import Description, decode, properties, with_docs
 from sqb.lake.metadata import DEFINITION, TableFacts, read_document
 from sqb.lake.publish import Overtaken, publish_view
 from sqb.lake.types import iceberg_schema
@@ -34,6 +35,7 @@ def build_view(
         document = read_document(base.location, warehouse=run.catalog.warehouse)
         previous = document["schemas"][-1]["fields"]
     schema = iceberg_schema(fields, previous)
+    schema["fields"] = with_docs(schema["fields"], Description(), decode(expected.described))
     columns = ", ".join(quote(field["name"]) for field in schema["fields"])
     made: list[Record] = []
 
@@ -64,7 +66,10 @@ def build_view(
             run_id=run.id,
             sql=f"SELECT {columns} FROM (\n{text}\n)",
             schema=schema,
-            properties={DEFINITION: pack(run.definition(name))},
+            properties={
+                DEFINITION: pack(run.definition(name)),
+                **properties(expected.described),
+            },
             make_stamp=stamp,
         )
     except Overtaken as overtaken:

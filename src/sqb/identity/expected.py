@@ -17,6 +17,7 @@ from sqb.errors import SqbError
 from sqb.graph.graph import CycleError, Graph
 from sqb.hashing import digest
 from sqb.identity.constants import bound_constants, clock
+from sqb.lake.describe import Description, encode
 from sqb.project.config import Config
 from sqb.sql.version import scheme
 
@@ -25,7 +26,11 @@ _SESSION_DEFAULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enable
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """A buildable node as the project wants it; ``lines`` says where each input is named first."""
+    """A buildable node as the project wants it.
+
+    ``lines`` says where each input is named first; ``described`` is what the relation's comments
+    shall say, which is no part of its identity.
+    """
 
     name: str
     type: str
@@ -42,6 +47,7 @@ class Expected(msgspec.Struct, frozen=True):
     constants: tuple[str, ...] = ()
     volatile: tuple[str, ...] = ()
     lines: tuple[int, ...] = ()
+    described: str = ""
 
     @property
     def place(self) -> str:
@@ -134,6 +140,7 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
                 constants=tuple(sorted({c.name for c in model.analysis.constants})),
                 volatile=model.analysis.volatile,
                 lines=_first_lines(compiled.bindings[name]),
+                described=_described(settings.description, settings.column_descriptions),
             )
         elif name in compiled.seeds:
             seed = compiled.seeds[name]
@@ -151,8 +158,15 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
                 config="",
                 local=local,
                 version=compose_version(local, {}),
+                described=_described(seed.description, seed.column_descriptions),
             )
     return out
+
+
+def _described(description: str | None, columns: dict[str, str]) -> str:
+    if not description and not columns:
+        return ""
+    return encode(Description(description or "", columns))
 
 
 def _first_lines(bindings: tuple[Binding, ...]) -> tuple[int, ...]:

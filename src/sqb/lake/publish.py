@@ -17,6 +17,7 @@ import msgspec
 
 from sqb.errors import SqbError
 from sqb.lake.catalog import CommitConflict, Drop, Head, Point, SqlCatalog
+from sqb.lake.describe import DESCRIBED, described_table
 from sqb.lake.failpoints import reached
 from sqb.lake.io import remove, write_new
 from sqb.lake.metadata import STAMP, TableFacts, parse_facts, read_document
@@ -267,6 +268,8 @@ def _stamped(
 ) -> dict[str, Any]:
     refuse_deleting(dict(wanted), head)
     existing = document.get("properties", {})
+    if "current-schema-id" in document:
+        document = described_table(document, existing.get(DESCRIBED), wanted.get(DESCRIBED))
     merged = merged_properties(existing, {k: v for k, v in wanted.items() if k != STAMP})
     document = {**document, "properties": merged}
     facts = parse_facts(msgspec.json.encode(document), head.location)

@@ -44,6 +44,7 @@ class PlannedNode(msgspec.Struct, frozen=True):
     """One node of the plan.
 
     ``if_changed`` names nodes of this plan whose outcome decides whether this one runs at all.
+    ``detail`` says more about a reason: ``{"kind": "moved", "name": "dev.old_name"}``.
     """
 
     name: str
@@ -55,6 +56,7 @@ class PlannedNode(msgspec.Struct, frozen=True):
     cause: Cause | None = None
     strategy: Strategy | None = None
     diff: str | None = None
+    detail: dict[str, str] | None = None
 
     @property
     def maybe(self) -> bool:
@@ -74,13 +76,14 @@ class Plan(msgspec.Struct, frozen=True):
     """All selected nodes in the order they can run.
 
     ``rerecord`` are current nodes whose record should be written anew (an upgrade, or an upstream
-    that was redefined without moving a row).
+    that was redefined without moving a row), ``redescribe`` those whose comments are to be written.
     """
 
     target: str
     nodes: tuple[PlannedNode, ...]
     warnings: tuple[PlanWarning, ...]
     rerecord: tuple[str, ...] = ()
+    redescribe: tuple[str, ...] = ()
 
     @property
     def work(self) -> tuple[PlannedNode, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sqb.lake.describe import DESCRIBED
 from sqb.planning import coherence
 from sqb.planning.cascade import Verdict, cascade
 from sqb.planning.freshness import freshness_warnings
@@ -21,6 +22,7 @@ def decide(situation: Situation) -> tuple[Plan, dict[str, Verdict]]:
     coherence.check(situation, verdicts)
     nodes: list[PlannedNode] = []
     rerecord: list[str] = []
+    redescribe: list[str] = []
     for name, expected in situation.expected.items():
         if name not in situation.selected:
             continue
@@ -39,12 +41,21 @@ def decide(situation: Situation) -> tuple[Plan, dict[str, Verdict]]:
         )
         if not verdict.runs and _outdated(situation, name, verdict):
             rerecord.append(name)
+        if not verdict.runs and expected.described != _described(situation, name):
+            redescribe.append(name)
     warnings = coherence.warnings(situation, verdicts) + freshness_warnings(situation, verdicts)
-    return Plan(situation.target, tuple(nodes), warnings, tuple(rerecord)), verdicts
+    plan = Plan(situation.target, tuple(nodes), warnings, tuple(rerecord), tuple(redescribe))
+    return plan, verdicts
 
 
 def _strategy(materialized: str) -> Strategy | None:
     return {"view": None, "seed": _LOAD}.get(materialized, _FULL)
+
+
+def _described(situation: Situation, name: str) -> str:
+    """What the comments of a relation say already."""
+    facts = situation.relations.get(name)
+    return facts.properties.get(DESCRIBED, "") if facts is not None else ""
 
 
 def _outdated(situation: Situation, name: str, verdict: Verdict) -> bool:

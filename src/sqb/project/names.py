@@ -29,7 +29,7 @@ def check_name(name: str, kind: str, *, file: str | None = None, line: int | Non
             f"`{name}` can't be the name of a {kind}",
             file=file,
             line=line,
-            help="use letters, digits and underscores, and no digit at the start",
+            help="use the letters a to z, digits and underscores, and no digit at the start",
         )
     if name.lower().startswith(RESERVED_PREFIXES):
         raise SqbError(

@@ -6,9 +6,11 @@ named ``SQB_SECRET_*``.
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from sqb.project.config import Config
 
@@ -29,6 +31,9 @@ _ASSIGNED = re.compile(
     r"[\"']?\s*[=:]\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&)}\]]+)",
     re.IGNORECASE,
 )
+_ABOUT_KEYS = re.compile(r"key(?!s?$)(?!.*(?:password|token|secret|credential))", re.IGNORECASE)
+#: Values of settings whose names only sound like secrets.
+_ORDINARY = frozenset({"true", "false", "none", "null", "auto", "default"})
 #: Shorter values can't be told from ordinary text; behind their key they are masked all the same.
 _SHORTEST = 4
 
@@ -42,23 +47,68 @@ def is_secret_key(key: str) -> bool:
     return _SECRET_KEY.search(key) is not None and _DATA_KEY.search(key) is None
 
 
-def mask(text: str, config: Config | None, *, environ: Mapping[str, str] | None = None) -> str:
-    """``text`` with every secret of the config and the environment replaced by ``***``."""
+def masker(
+    config: Config | None, *, environ: Mapping[str, str] | None = None
+) -> Callable[[str], str]:
+    """A function that replaces every known secret in a text by ``***``.
+
+    Known are the secrets of the config and the environment, and the userinfo of any URL. Whatever
+    sqb prints or writes down goes through it.
+    """
     variables = os.environ if environ is None else environ
     found = {value for key, value in variables.items() if key.startswith(SECRET_VARIABLE)}
     if config is not None:
         found.update(_secrets(config))
-    for value in sorted(found, key=lambda value: (-len(value), value)):
-        if len(value) >= _SHORTEST:
-            text = text.replace(value, MASK)
-    return _ASSIGNED.sub(rf"\1{MASK}", _USERINFO.sub(MASK, text))
+    known = {form for value in found if len(value) >= _SHORTEST for form in _forms(value)}
+    longest_first = sorted(known, key=lambda value: (-len(value), value))
+    pattern = re.compile("|".join(map(re.escape, longest_first))) if known else None
+
+    def apply(text: str) -> str:
+        if pattern is not None:
+            text = pattern.sub(MASK, text)
+        return _USERINFO.sub(MASK, text) if "://" in text else text
+
+    return apply
+
+
+def mask(text: str, config: Config | None, *, environ: Mapping[str, str] | None = None) -> str:
+    """``text`` without known secrets, and without what looks like one behind its key.
+
+    For the words of others: an error of a driver may hold a secret that sqb was never told.
+    """
+    return _ASSIGNED.sub(rf"\1{MASK}", masker(config, environ=environ)(text))
+
+
+def masked(value: Any, apply: Callable[[str], str]) -> Any:
+    """A plain value (of JSON) with every text in it masked; keys stay."""
+    if isinstance(value, str):
+        return apply(value)
+    if isinstance(value, Mapping):
+        return {key: masked(item, apply) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [masked(item, apply) for item in value]
+    return value
+
+
+def _forms(value: str) -> Iterator[str]:
+    """A secret as it may appear: as it is, decoded from a URL, escaped in JSON."""
+    yield value
+    if "%" in value:
+        from urllib.parse import unquote
+
+        yield unquote(value)
+    escaped = json.dumps(value)[1:-1]
+    if escaped != value:
+        yield escaped
 
 
 def _secrets(config: Config) -> Iterator[str]:
     yield from _within(config.catalog.properties)
     yield from _within(config.spark.conf)
     yield from _within(config.target.state)
-    yield from _within(config.vars)
+    # variables speak of data: `key_column = "id"` is no secret, `api_key` is
+    named = {k: v for k, v in config.vars.items() if is_secret_key(k) and not _ABOUT_KEYS.search(k)}
+    yield from _within(named)
     yield from _within(config.dbt)
     for address in (config.catalog.uri, config.spark.remote or ""):
         yield from _userinfo(address)
@@ -70,7 +120,7 @@ def _within(values: Mapping[str, object]) -> Iterator[str]:
             yield from _within(value)
         elif isinstance(value, bool) or not isinstance(value, str | int):
             continue
-        elif is_secret_key(key):
+        elif is_secret_key(key) and str(value).lower() not in _ORDINARY:
             yield str(value)
         else:
             yield from _userinfo(str(value))

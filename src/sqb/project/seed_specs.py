@@ -44,6 +44,7 @@ class SeedSpec(msgspec.Struct, frozen=True):
     tags: tuple[str, ...] = ()
     schema: str | None = None
     meta: dict[str, Any] = {}
+    column_descriptions: dict[str, str] = {}
 
 
 def load_seed_specs(
@@ -89,6 +90,11 @@ def _spec(entry: Table) -> SeedSpec:
         tags=entry.texts("tags"),
         schema=schema,
         meta=meta.plain() if meta else {},
+        column_descriptions={
+            column.required("name", "a column"): text
+            for column in entry.tables("columns")
+            if (text := column.text("description"))
+        },
     )
 
 

@@ -13,6 +13,7 @@ from sqb.cli.run_options import refuse_later, run_options
 
 if TYPE_CHECKING:
     from sqb.api import Project
+    from sqb.execution.events import BuildResult
     from sqb.planning.plan import Plan
 
 
@@ -55,6 +56,7 @@ def run_build(
     """Build what is selected; the exit code."""
     from sqb.cli.render.plan_text import counts, last_line, show_warnings
     from sqb.cli.render.progress import Progress
+    from sqb.cli.render.words import some
 
     out = call.out
     with closing(Progress(out, call.before_heavy_work)) as progress:
@@ -80,12 +82,19 @@ def run_build(
         from sqb.cli.render.documents import build_document
 
         out.document(build_document(result, call.seconds()))
-    elif result.plan.work:
+        return _code(result)
+    if result.plan.redescribe:
+        out.line(f"wrote the descriptions of {some(result.plan.redescribe, out.width - 26)}")
+    if result.plan.work:
         from sqb.cli.render.build_text import show_end
 
         show_end(result, out, seconds=call.seconds(), root=project.root, config=project.config)
     else:
         out.important(last_line(result.plan, out, call.seconds()))
+    return _code(result)
+
+
+def _code(result: BuildResult) -> int:
     if result.interrupted:
         return 130
     return 1 if result.failed else 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sqb.cli.call import Call
+from sqb.cli.call import SELECTION, Call
 from sqb.cli.call import command as sqb_command
 from sqb.cli.render.words import count
 from sqb.errors import SqbError
@@ -68,4 +68,5 @@ command = sqb_command(
 sqb clean
 sqb clean --yes
 """,
+    hides=("target", "vars_text", *SELECTION, "verbose"),
 )(click.option("--yes", "-y", envvar="SQB_YES", is_flag=True, help="Don't ask.")(clean))

@@ -78,7 +78,7 @@ def _write_sql(
         text = render(model.sql, model.analysis, compiled.bindings[name], place, {}).text
         # plain strings: with thousands of models a path object each is a tenth of the time
         with open(f"{base}/{name}.sql", "wb") as file:  # noqa: PTH123
-            file.write((text.strip() + "\n").encode())
+            file.write((project.mask(text.strip()) + "\n").encode())
         written.append(f".sqb/compiled/{name}.sql")
     return written
 
@@ -138,4 +138,5 @@ command = sqb_command(
 sqb compile
 sqb compile --select stg_orders && cat .sqb/compiled/stg_orders.sql
 """,
+    hides=("verbose",),
 )(compile_)

@@ -1,25 +1,20 @@
-"""``sqb completion``: a script that completes commands and options in a shell."""
+"""``sqb completion``: a script that completes commands, options and names in a shell."""
 
 from __future__ import annotations
 
 import click
 
-from sqb.cli.call import Call
+from sqb.cli.call import PROJECT, Call
 from sqb.cli.call import command as sqb_command
-from sqb.errors import SqbError
 
 
 def completion(call: Call, *, shell: str) -> None:
     """Print the script."""
-    from click.shell_completion import get_completion_class
-
+    from sqb.cli.completing import shell as completion_of
     from sqb.cli.main import cli
 
     call.no_selection("completion")
-    found = get_completion_class(shell)
-    if found is None:
-        raise SqbError("C008", f"there is no completion for {shell}")
-    script = found(cli, {}, "sqb", "_SQB_COMPLETE").source()
+    script = completion_of(shell)(cli, {}, "sqb", "_SQB_COMPLETE").source()
     if call.out.json:
         call.out.document({"schema_version": 1, "shell": shell, "script": script})
     else:
@@ -30,7 +25,9 @@ command = sqb_command(
     "completion",
     help="Print a completion script for a shell.",
     example="""
-sqb completion zsh > ~/.zfunc/_sqb
 source <(sqb completion bash)
+sqb completion zsh > "${fpath[1]}/_sqb"
+sqb completion fish > ~/.config/fish/completions/sqb.fish
 """,
+    hides=(*PROJECT, "verbose", "quiet"),
 )(click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))(completion))

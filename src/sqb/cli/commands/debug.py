@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqb
-from sqb.cli.call import Call
+from sqb.cli.call import SELECTION, Call
 from sqb.cli.call import command as sqb_command
+from sqb.cli.render.words import count
 from sqb.errors import SqbError
 from sqb.project.secrets import mask
 
@@ -140,8 +141,8 @@ def _target(project: Project) -> str:
 
 def _compile(project: Project) -> tuple[bool, str]:
     compiled = project.compiled
-    numbers = (len(compiled.models), len(compiled.seeds), len(compiled.sources))
-    return True, "{} models, {} seeds, {} sources".format(*numbers)
+    parts = (("model", compiled.models), ("seed", compiled.seeds), ("source", compiled.sources))
+    return True, ", ".join(count(len(found), noun) for noun, found in parts)
 
 
 def _catalog(project: Project) -> tuple[bool, str]:
@@ -164,4 +165,5 @@ command = sqb_command(
 sqb debug
 sqb debug --json
 """,
+    hides=(*SELECTION, "verbose"),
 )(debug)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqb.cli.call import Call
+from sqb.cli.call import PROJECT, Call
 from sqb.cli.call import command as sqb_command
 
 
@@ -20,4 +20,5 @@ command = sqb_command(
     example="""
 sqb demo
 """,
+    hides=(*PROJECT, "verbose", "json_"),
 )(demo)

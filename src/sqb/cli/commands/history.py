@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sqb.cli.call import Call
+from sqb.cli.call import SELECTION, Call, offer
 from sqb.cli.call import command as sqb_command
 from sqb.cli.render.words import count, some
 from sqb.errors import SqbError, did_you_mean
@@ -59,24 +59,30 @@ def _show(call: Call, runs: list[dict[str, Any]], model: str | None, limit: int)
     if not runs:
         out.important(f"`{model}` was not built yet" if model else "Nothing was built yet")
         return
+    start = f"{'when (UTC)':<19}  {'run':<{len(runs[0]['run_id'])}}  "
+    if model is not None:
+        kinds = max(len(run["nodes"][0]["materialized"] or "") for run in runs[:limit])
+        kinds = max(kinds, len("kind"))
+        out.important(f"{start}{'kind':<{kinds}}  {'rows':>10}".rstrip(), dim=True)
+    else:
+        out.important(f"{start}nodes", dim=True)
     for run in runs[:limit]:
         moment: datetime = run["ts"]
-        head = f"{moment:%Y-%m-%d %H:%M:%S} UTC  {run['run_id']}  "
+        head = f"{moment:%Y-%m-%d %H:%M:%S}  {run['run_id']}  "
         if model is not None:
             node = run["nodes"][0]
-            rows = count(node["rows"], "row") if node["rows"] is not None else ""
-            text = f"{node['materialized'] or '':<6}  {rows}".rstrip()
+            rows = f"{node['rows']:,}" if node["rows"] is not None else ""
+            text = f"{node['materialized'] or '':<{kinds}}  {rows:>10}".rstrip()
         else:
             names = [node["name"] for node in run["nodes"]]
-            number = f"{len(names):>3}  "
-            text = number + some(names, out.width - len(head) - len(number))
+            text = f"{len(names):>5}  " + some(names, out.width - len(head) - 7)
         out.important(f"{out.style(head, dim=True)}{text}")
     if len(runs) > limit:
         older = count(len(runs) - limit, "older run")
         out.line(f"… {older}; --limit {len(runs)} shows all", dim=True)
 
 
-_function = click.argument("model", required=False)(
+_function = click.argument("model", required=False, shell_complete=offer("node"))(
     click.option(
         "--limit",
         envvar="SQB_LIMIT",
@@ -93,4 +99,5 @@ command = sqb_command(
 sqb history
 sqb history fct_orders --limit 5
 """,
+    hides=(*SELECTION, "verbose"),
 )(_function)

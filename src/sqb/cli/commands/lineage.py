@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sqb.cli.call import Call
+from sqb.cli.call import SELECTION, Call, offer
 from sqb.cli.call import command as sqb_command
 from sqb.errors import SqbError, did_you_mean
 
@@ -109,7 +109,7 @@ def _document(
     }
 
 
-_function = click.argument("name")(
+_function = click.argument("name", shell_complete=offer("any"))(
     click.option(
         "--direction",
         envvar="SQB_DIRECTION",
@@ -135,4 +135,5 @@ command = sqb_command(
 sqb lineage fct_orders
 sqb lineage raw.orders --direction downstream --depth 2
 """,
+    hides=(*SELECTION, "verbose"),
 )(_function)

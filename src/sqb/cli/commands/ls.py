@@ -38,4 +38,5 @@ command = sqb_command(
 sqb ls
 sqb ls --select +fct_orders,tag:daily
 """,
+    hides=("verbose",),
 )(ls)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sqb.cli.call import Call
+from sqb.cli.call import SELECTION, Call
 from sqb.cli.call import command as sqb_command
 from sqb.errors import SqbError
 
@@ -27,9 +27,11 @@ def query(call: Call, *, sql: str, format_: str | None, limit: int | None) -> No
         raise SqbError("C008", f"--json and --format {chosen} exclude each other")
     if not sql.strip().rstrip(";"):
         raise SqbError("C008", "the query is empty", help="sqb query 'SELECT * FROM my_model'")
+    from sqb.cli.render.progress import waiting
+
     call.before_heavy_work()
     wanted = DEFAULT_LIMIT if limit is None and chosen == "table" else limit
-    with call.project() as project:
+    with call.project() as project, waiting(call.out, "asking Spark…"):
         # one row more than is shown tells whether there are more
         data = _run(project, sql, None if wanted is None else wanted + 1)
     from sqb.cli.render import rows
@@ -93,4 +95,5 @@ command = sqb_command(
 sqb query 'SELECT * FROM fct_orders ORDER BY amount DESC'
 sqb query 'SELECT count(*) AS n FROM raw.orders' --json
 """,
+    hides=(*SELECTION, "verbose"),
 )(_options(query))

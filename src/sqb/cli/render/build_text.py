@@ -27,6 +27,8 @@ _STATUS: dict[str, tuple[str, str]] = {
 }
 #: The error of a node that the user's Ctrl-C ended.
 _STOPPED = "X005"
+#: More nodes than this are not told one by one on a terminal.
+CROWD = 40
 _LONGEST_NAME = 40
 _ROWS = 14
 _SECONDS = 7
@@ -44,6 +46,11 @@ class ResultLines:
         self._digits = len(str(self.total))
         self._kinds = max((len(node.materialized) for node in work.values()), default=0)
         self._names = min(max((len(name) for name in work), default=0), _LONGEST_NAME)
+
+    @property
+    def crowded(self) -> bool:
+        """Would a line per node scroll a terminal away?"""
+        return self.total > CROWD and self._out.terminal and not self._out.verbose
 
     def line(self, result: NodeResult) -> str:
         """The line of the next node that finished."""
@@ -81,6 +88,8 @@ def show_end(
     config: Config | None = None,
 ) -> None:
     """Print the errors, what they held up, and the last line."""
+    if ResultLines(result.plan, out).crowded:
+        _show_slowest(result, out)
     failures = [node for node in result.nodes if node.status == "failed"]
     for node in failures:
         if node.error is not None and not _is_stop(node, result):
@@ -102,6 +111,16 @@ def show_end(
     if failures or blocked or too_old:
         out.important()
     out.important(last_line(result, out, seconds))
+
+
+def _show_slowest(result: BuildResult, out: Output) -> None:
+    """Where the time went, and where every node is told."""
+    ran = [node for node in result.nodes if node.status in ("success", "unchanged", "failed")]
+    slowest = sorted(ran, key=lambda node: -node.seconds)[:3]
+    if slowest:
+        names = ", ".join(f"{node.name} {duration(node.seconds)}" for node in slowest)
+        out.line(f"slowest: {names}")
+    out.line(f"every node: .sqb/runs/{result.run_id}/sqb.log", dim=True)
 
 
 def _is_stop(node: NodeResult, result: BuildResult) -> bool:

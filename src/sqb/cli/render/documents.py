@@ -29,6 +29,7 @@ def planned_node(node: PlannedNode) -> dict[str, Any]:
         "replay": None,
         "strategy": msgspec.to_builtins(node.strategy),
         "diff": node.diff,
+        "detail": node.detail,
     }
 
 

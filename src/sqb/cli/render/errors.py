@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqb.cli.output import Output
+from sqb.cli.render.words import wrapped
 from sqb.project.secrets import mask
 
 if TYPE_CHECKING:
@@ -19,24 +20,38 @@ def error_text(
     """The text of an error in the form of ``SqbError.to_json``."""
     shown = masked(error, config)
     head = out.style(f"error[{shown['code']}]", fg="red", bold=True)
-    lines = [f"{head}: {shown['message']}"]
+    lines = _told(head, f"error[{shown['code']}]", str(shown["message"]), out)
     file, line = shown.get("file"), shown.get("line")
     if isinstance(file, str):
         place = f"{file}:{line}" if line else file
-        lines.append(f"  {out.style('-->', fg='blue')} {place}")
+        lines.append(f"  {out.style('-->', fg='cyan')} {place}")
         source = _source_line(root, file, line if isinstance(line, int) else None)
         if source is not None:
             number = str(line)
             gap = " " * len(number)
-            bar = out.style("|", fg="blue")
+            bar = out.style("|", fg="cyan")
             lines += [
                 f" {gap} {bar}",
-                f" {out.style(number, fg='blue')} {bar} {mask(source, config)}",
+                f" {out.style(number, fg='cyan')} {bar} {mask(source, config)}",
                 f" {gap} {bar}",
             ]
     if shown.get("help"):
-        lines.append(f"{out.style('help', fg='cyan', bold=True)}: {shown['help']}")
+        label = out.style("help", fg="cyan", bold=True)
+        lines += _told(label, "help", str(shown["help"]), out)
     return "\n".join(lines)
+
+
+def _told(styled: str, label: str, text: str, out: Output) -> list[str]:
+    """A label and its sentence; on a terminal broken at blanks, elsewhere in one line."""
+    first, *rest = text.split("\n")
+    if not out.terminal:
+        return [f"{styled}: {first}", *rest]
+    begin, *more = wrapped(f"{label}: {first}", out.width, "  ")
+    return [
+        styled + begin[len(label) :],
+        *more,
+        *(part for line in rest for part in wrapped(line, out.width, "  ")),
+    ]
 
 
 def masked(error: Mapping[str, object], config: Config | None) -> dict[str, object]:

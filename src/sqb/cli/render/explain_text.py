@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqb.cli.output import Output
 from sqb.cli.render.plan_text import diff_lines
-from sqb.cli.render.words import NOTES, count, some, words, wrapped
+from sqb.cli.render.words import NOTES, count, moved_from, some, words, wrapped
 
 if TYPE_CHECKING:
     from sqb.execution.explaining import Explanation
     from sqb.planning.plan import PlannedNode
+    from sqb.planning.present import Present
 
 _LABELS = 12
 
 
-def show_explanation(
-    found: Explanation, inputs: Sequence[dict[str, Any]], out: Output, catalog: str
-) -> None:
+def show_explanation(found: Explanation, out: Output, catalog: str) -> None:
     """Print an explanation."""
     node, expected = found.plan.nodes[0], found.expected
     out.important(
@@ -40,9 +39,9 @@ def show_explanation(
             for i, line in enumerate(wrapped(text, out.width - _LABELS, "")):
                 shown = f"{label if i == 0 else '':<{_LABELS}}"
                 out.important(out.style(shown, dim=True) + line)
-    if inputs:
+    if found.inputs:
         out.important()
-        _inputs(inputs, out)
+        _inputs(found.inputs, out)
     if node.diff:
         out.important()
         out.important("diff", dim=True)
@@ -59,6 +58,9 @@ def why(node: PlannedNode) -> str:
     """The decision in a sentence."""
     if node.action == "skip":
         return "it is current: nothing that it is made of has changed"
+    place = moved_from(node)
+    if place:
+        return f"it runs: it moved here from {place}, which stays until you drop it"
     note = NOTES.get(node.reason)
     reason = f"{words(node.reason)} ({note})" if note else words(node.reason)
     if node.cause is not None and node.cause.node != node.name:
@@ -79,25 +81,20 @@ def _built(found: Explanation) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC, run {record.run}{rows}"
 
 
-def _inputs(inputs: Sequence[dict[str, Any]], out: Output) -> None:
+def _inputs(inputs: Sequence[Present], out: Output) -> None:
     """Recorded against now; the ids are hashes, of which the first letters tell enough."""
-    width = min(max(len(item["name"]) for item in inputs), 40)
+    width = min(max(len(item.name) for item in inputs), 40)
     width = max(width, len("input"))
     out.important(f"{'input':<{width}}  {'recorded':<10}  now", dim=True)
     for item in inputs:
-        recorded, now = (_short(item[key]) for key in ("recorded", "now"))
-        verdict = {True: "changed", False: "same", None: ""}[item["changed"]]
-        colour = "yellow" if item["changed"] else "green"
-        line = f"{item['name']:<{width}}  {recorded:<10}  {now:<10}"
-        note = _note(item)
-        out.important(f"{line}  {out.style(verdict, fg=colour)}{note}".rstrip())
-
-
-def _note(item: dict[str, Any]) -> str:
-    """How a source is read, and its freshness value or why there is none."""
-    if item["reading"] is None:
-        return ""
-    return "  " + ", ".join(filter(None, (item["reading"], item["value"], item["why"])))
+        line = f"{item.name:<{width}}  {_short(item.recorded):<10}  "
+        if item.now is not None:
+            line += f"{_short(item.now):<10}  "
+        if item.changed is not None:
+            colour = "magenta" if item.changed else "green"
+            line += out.style(f"{'changed' if item.changed else 'same':<7}", fg=colour) + "  "
+        told = (item.reading, item.value, item.note)
+        out.important((line + ", ".join(text for text in told if text)).rstrip())
 
 
 def _short(value: str | None) -> str:

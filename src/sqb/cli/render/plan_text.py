@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqb.cli.output import Output
-from sqb.cli.render.words import NOTES, TITLES, count, duration, some, title, words, wrapped
+from sqb.cli.render.words import (
+    MOVED,
+    NOTES,
+    TITLES,
+    count,
+    duration,
+    moved_from,
+    some,
+    title,
+    words,
+    wrapped,
+)
 from sqb.planning.plan import Plan, PlannedNode
 
 #: Lines of a diff that are shown without ``-v``.
 DIFF_LINES = 20
 #: Nodes of a group that are shown without ``-v``.
-GROUP_NODES = 30
+GROUP_NODES = 12
+#: Lines of diffs after which a plan shows no further ones without ``-v``.
+ALL_DIFF_LINES = 40
 
 _MAYBE = "May run, if upstream rows change"
 _LONGEST_NAME = 40
@@ -19,25 +32,42 @@ _LONGEST_NAME = 40
 
 def show_plan(plan: Plan, out: Output, seconds: float) -> None:
     """Print a plan."""
-    busy = [node for node in plan.nodes if node.action != "skip"]
+    groups = [(heading, nodes, _first(nodes, out)) for heading, nodes in _groups(plan)]
+    busy = [node for _, _, shown in groups for node in shown]
     width = min(max((len(node.name) for node in busy), default=0), _LONGEST_NAME)
     kinds = max((len(node.materialized) for node in busy), default=0)
-    for heading, nodes in _groups(plan):
+    diffs = 0
+    for heading, nodes, shown in groups:
         out.line(f"{out.style(heading, bold=True)} ({len(nodes)})")
-        shown = nodes if out.verbose or len(nodes) <= GROUP_NODES + 1 else nodes[:GROUP_NODES]
+        hidden = 0
         for node in shown:
             for text in node_lines(node, out, width, kinds):
                 out.line(text)
-            if node.diff:
+            if node.diff and diffs >= ALL_DIFF_LINES and not out.verbose:
+                hidden += 1
+            elif node.diff:
                 for text in diff_lines(node.diff, out):
+                    diffs += 1
                     out.line(text)
         if len(shown) < len(nodes):
             out.line(f"  … and {len(nodes) - len(shown)} more, -v shows all", dim=True)
+        elif hidden:
+            out.line(f"  … {count(hidden, 'more diff')}, -v shows all", dim=True)
+        out.line()
+    if plan.redescribe:
+        heading = out.style("Description changed, nothing is rebuilt", bold=True)
+        out.line(f"{heading} ({len(plan.redescribe)})")
+        out.line(f"  {some(plan.redescribe, out.width - 2)}")
         out.line()
     if out.verbose:
         _current(plan, out)
     show_warnings(plan, out)
     out.important(last_line(plan, out, seconds))
+
+
+def _first(nodes: list[PlannedNode], out: Output) -> list[PlannedNode]:
+    """The nodes of a group that are shown; "and 1 more" would take the line of that one."""
+    return nodes if out.verbose or len(nodes) <= GROUP_NODES + 1 else nodes[:GROUP_NODES]
 
 
 def _groups(plan: Plan) -> Iterator[tuple[str, list[PlannedNode]]]:
@@ -51,7 +81,12 @@ def _groups(plan: Plan) -> Iterator[tuple[str, list[PlannedNode]]]:
     for reason in reasons:
         note = NOTES.get(reason)
         heading = f"{title(reason)}, {note}" if note else title(reason)
-        yield heading, [node for node in runs if node.reason == reason]
+        found = [node for node in runs if node.reason == reason]
+        moved = [node for node in found if moved_from(node)]
+        if moved:
+            yield MOVED, moved
+        if len(moved) < len(found):
+            yield heading, [node for node in found if node not in moved]
     others = (
         (_MAYBE, [node for node in plan.nodes if node.action == "run" and node.maybe]),
         ("Reused", [node for node in plan.nodes if node.action == "reuse"]),
@@ -78,6 +113,9 @@ def node_lines(node: PlannedNode, out: Output, width: int, kinds: int) -> list[s
 
 def _detail(node: PlannedNode, width: int) -> str:
     """Why, beyond the heading: the nodes that decide, or the root of the chain."""
+    place = moved_from(node)
+    if place:
+        return f"was {place}"
     if node.if_changed is not None:
         return f"if {some(node.if_changed, width - 3)}"
     cause = node.cause
@@ -91,7 +129,7 @@ def _detail(node: PlannedNode, width: int) -> str:
 def _colour(node: PlannedNode) -> str:
     if node.action == "block":
         return "red"
-    return "cyan" if node.maybe or node.action == "reuse" else "yellow"
+    return "cyan" if node.maybe or node.action == "reuse" else "magenta"
 
 
 def diff_lines(diff: str, out: Output) -> Iterator[str]:
@@ -112,13 +150,28 @@ def diff_lines(diff: str, out: Output) -> Iterator[str]:
 
 
 def _folded(line: str, width: int) -> list[str]:
-    """A line of SQL over as many lines as it needs, not a letter lost."""
-    parts = [line[:width]]
-    rest = line[width:]
-    while rest:
-        parts.append("    " + rest[: width - 4])
-        rest = rest[width - 4 :]
-    return parts
+    """A line of SQL over as many lines as it needs, broken at blanks; no word is torn apart.
+
+    A word that is wider than the page is cut, and ends in an ellipsis.
+    """
+    parts: list[str] = []
+    indent = ""
+    while len(indent) + len(line) > width:
+        room = width - len(indent)
+        end = line.rfind(" ", len(line) - len(line.lstrip(" +-")) + 1, room + 1)
+        if end <= 0:
+            end = line.find(" ", room)
+            word = line if end < 0 else line[:end]
+            parts.append(indent + word[: room - 1] + "…")
+            line = "" if end < 0 else line[end + 1 :]
+        else:
+            parts.append(indent + line[:end].rstrip())
+            line = line[end + 1 :]
+        line = line.lstrip()
+        indent = " " * 8
+        if not line:
+            return parts
+    return [*parts, indent + line]
 
 
 def _current(plan: Plan, out: Output) -> None:
@@ -135,7 +188,7 @@ def show_warnings(plan: Plan, out: Output) -> None:
     for warning in plan.warnings:
         head = f"warning[{warning.code}]: "
         first, *rest = wrapped(head + warning.message, out.width, "  ")
-        out.line(out.style(first[: len(head) - 2], fg="yellow") + first[len(head) - 2 :])
+        out.line(out.style(first[: len(head) - 2], fg="magenta") + first[len(head) - 2 :])
         for text in rest:
             out.line(text)
     if plan.warnings:
@@ -146,7 +199,7 @@ def counts(plan: Plan, out: Output) -> str:
     """``3 to run, 2 may run, 45 current``"""
     summary = plan.summary()
     parts = [
-        (summary["run"], "to run", "yellow"),
+        (summary["run"], "to run", "magenta"),
         (summary["maybe"], "may run", "cyan"),
         (summary["reuse"], "to reuse", "cyan"),
         (summary["blocked"], "blocked", "red"),

@@ -5,12 +5,15 @@ On a terminal a small live region below the results; elsewhere a line per finish
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from sqb.cli.output import Output
+from sqb.cli.output import GREY, Output
 from sqb.cli.render.build_text import ResultLines
 from sqb.cli.render.words import duration
 from sqb.execution.events import Event
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Running nodes that the live region names.
 _SHOWN = 6
+_GREY = f"color({GREY})"
+_BAR = 20
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -35,6 +40,7 @@ class Progress:
         self._lines: ResultLines | None = None
         self._running: dict[str, float] = {}
         self._starting: float | None = None
+        self._began = time.perf_counter()
         self._live: Live | None = None
 
     def close(self) -> None:
@@ -68,7 +74,11 @@ class Progress:
         elif event.kind == "node_finished" and event.result is not None:
             self._running.pop(event.result.name, None)
             if self._lines is not None:
-                self._print(self._lines.line(event.result))
+                text = self._lines.line(event.result)
+                if self._lines.crowded and event.result.status != "failed":
+                    self._out.log(text)
+                else:
+                    self._print(text)
         elif event.kind == "note" and event.message:
             self._print(event.message)
 
@@ -78,7 +88,7 @@ class Progress:
             return
         from rich.text import Text
 
-        self._live.console.print(Text.from_ansi(text), soft_wrap=True)
+        self._live.console.print(Text.from_ansi(self._out.mask(text)), soft_wrap=True)
         self._out.log(text)
 
     def _open(self) -> None:
@@ -121,9 +131,53 @@ class Progress:
         for name, since in running[:_SHOWN]:
             text.append(f"  {frame} ", style="cyan")
             text.append(name)
-            text.append(f"  {now - since:.0f}s\n", style="dim")
+            text.append(f"  {now - since:.0f}s\n", style=_GREY)
         if len(running) > _SHOWN:
-            text.append(f"    and {len(running) - _SHOWN} more\n", style="dim")
+            text.append(f"    and {len(running) - _SHOWN} more\n", style=_GREY)
         if self._lines is not None:
-            text.append(f"  {self._lines.done} of {self._lines.total} done", style="dim")
+            done, total = self._lines.done, self._lines.total
+            text.append(f"  {_bar(done, total)} {done} of {total} done")
+            text.append(f"  {_clock(now - self._began)}", style=_GREY)
+        text.no_wrap, text.overflow = True, "ellipsis"
         return text
+
+
+@contextlib.contextmanager
+def waiting(out: Output, text: str) -> Iterator[None]:
+    """Show on a terminal that something takes its time; nothing stays of it."""
+    if out.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    began = time.perf_counter()
+
+    def region() -> Text:
+        now = time.perf_counter()
+        frame = _FRAMES[int(now * 8) % len(_FRAMES)]
+        return Text(f"{frame} {text} {_clock(now - began)}", style="cyan")
+
+    console = Console(file=sys.stderr, no_color=not out.colour, force_terminal=True)
+    with Live(console=console, get_renderable=region, refresh_per_second=8, transient=True):
+        yield
+
+
+def _bar(done: int, total: int) -> str:
+    """
+    >>> _bar(3, 6)
+    '━━━━━━━━━━──────────'
+    """
+    full = _BAR * done // total if total else _BAR
+    return "━" * full + "─" * (_BAR - full)
+
+
+def _clock(seconds: float) -> str:
+    """Whole seconds, so that the line does not flicker.
+
+    >>> _clock(9.7), _clock(75)
+    ('9s', '1m 15s')
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m {rest:02d}s" if minutes else f"{rest}s"

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqb.planning.plan import PlannedNode
 
 #: reason -> the heading of its group, in the order in which groups are shown.
 TITLES: dict[str, str] = {
@@ -35,6 +39,16 @@ NOTES: dict[str, str] = {
 }
 
 
+#: The heading of nodes whose `alias` or `schema` was edited.
+MOVED = "Moved, the relation at the old place stays until you drop it"
+
+
+def moved_from(node: PlannedNode) -> str | None:
+    """Where a node's relation stood before its alias or schema was edited."""
+    detail = node.detail
+    return detail["name"] if detail is not None and detail["kind"] == "moved" else None
+
+
 def title(reason: str) -> str:
     """The heading of a reason."""
     return TITLES.get(reason) or words(reason).capitalize()
@@ -55,6 +69,38 @@ def count(number: int, noun: str) -> str:
     ('1 row', '1,204 rows')
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a text takes: wide signs take two, accents none.
+
+    >>> columns("order"), columns("注文"), columns("cafe\\u0301")
+    (5, 4, 4)
+    """
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(
+        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1
+        for sign in text
+    )
+
+
+def fit(text: str, width: int, *, right: bool = False) -> str:
+    """A text in exactly ``width`` columns: padded, or cut with an ellipsis.
+
+    >>> fit("orders", 8), fit("orders", 4), fit("7", 3, right=True)
+    ('orders  ', 'ord…', '  7')
+    """
+    taken = columns(text)
+    if taken > width:
+        while text and taken > width - 1:
+            taken -= columns(text[-1])
+            text = text[:-1]
+        text, taken = text + "…", taken + 1
+    blank = " " * (width - taken)
+    return blank + text if right else text + blank
 
 
 def some(names: Sequence[str], width: int) -> str:

@@ -1,0 +1,111 @@
+"""``sqb playground``: a project of a dozen models with source tables, to try everything on."""
+
+from __future__ import annotations
+
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sqb.cli.call import PROJECT, Call
+from sqb.cli.call import command as sqb_command
+from sqb.cli.scaffold import write_project
+from sqb.errors import SqbError
+
+_TEMPLATES = ("waffle_shop", "virtual", "dbt", "python")
+#: template -> the release that brings it.
+_LATER = {"virtual": "0.5", "dbt": "0.4", "python": "0.5"}
+#: Plays the other teams: it makes the source tables, and later adds rows to them.
+_TILL = "raw/next_day.py"
+_DAYS = 14
+
+
+def playground(call: Call, *, name: str, template: str) -> None:
+    """Write the project and let its till run for two weeks."""
+    call.no_selection("playground")
+    if template in _LATER:
+        raise SqbError(
+            "C011",
+            f"the template `{template}` arrives in release {_LATER[template]}",
+            help="leave --template out for the waffle shop",
+        )
+    root = Path(name).absolute()
+    _refuse_lake(root, name)
+    written = write_project(template, root, name, "playground")
+    call.before_heavy_work()
+    told: str = runpy.run_path(str(root / _TILL))["deliver"](_DAYS)
+    if call.out.json:
+        document: dict[str, Any] = {"schema_version": 1, "directory": str(root)}
+        document |= {"template": template, "written": written}
+        call.out.document(document)
+        return
+    out = call.out
+    out.important(f"{out.style('Created', fg='green')} the waffle shop in {name}")
+    out.line(
+        f"  {len([f for f in written if f.startswith('models/')])} models, "
+        f"{len([f for f in written if f.endswith('.csv')])} seeds; {told}"
+    )
+    out.line()
+    out.line("Now type:")
+    steps = [] if root == Path.cwd() else [(f"cd {shlex.quote(name)}", "")]
+    steps += [
+        ("sqb build", "everything, the first time"),
+        ("sqb build", "nothing: all is current"),
+        (f"{_python()} {_TILL}", "another day of orders arrives"),
+        ("sqb plan", "what that touches, and what it does not"),
+    ]
+    width = max(len(step) for step, _ in steps)
+    for step, why in steps:
+        out.line(f"  {step:<{width}}  {out.style(why, dim=True)}".rstrip() if why else f"  {step}")
+
+
+def _refuse_lake(root: Path, name: str) -> None:
+    """The till goes on where it stopped; a new project starts with its first day."""
+    from sqb.lake.catalog import SqlCatalog
+
+    lake = root / "lake"
+    if not (lake / "catalog.db").exists():
+        return
+    heads = SqlCatalog("lake", f"sqlite:///{lake / 'catalog.db'}", str(lake)).heads()
+    if any(namespace == "till" for namespace, _ in heads):
+        raise SqbError(
+            "C009",
+            f"{name}/lake already holds tables of a waffle shop",
+            help="nothing was written; name another folder: sqb playground DIR",
+        )
+
+
+def _python() -> str:
+    """How to call a Python that has pyiceberg; where sqb has one of its own, that one."""
+    look = "import importlib.util as u, sys; sys.exit(u.find_spec('pyiceberg') is None)"
+    found = shutil.which("python")
+    if found and subprocess.run([found, "-c", look], check=False).returncode == 0:
+        return "python"
+    return shlex.quote(sys.executable)
+
+
+command = sqb_command(
+    "playground",
+    help="Start a project to play with: a waffle shop with a dozen models and its own data.",
+    example="""
+sqb playground waffles
+cd waffles && sqb build
+""",
+    hides=(*PROJECT, "verbose"),
+)(
+    click.argument("name")(
+        click.option(
+            "--template",
+            envvar="SQB_TEMPLATE",
+            type=click.Choice(_TEMPLATES),
+            default=_TEMPLATES[0],
+            show_default=True,
+            help="Which project; virtual and python arrive in release 0.5, dbt in 0.4.",
+        )(playground)
+    )
+)
