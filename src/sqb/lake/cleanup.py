@@ -87,22 +87,22 @@ def _discard_table(catalog: SqlCatalog, alias: Head, keep: list[Head], facts: Fa
     except SqbError:
         # Without it no file can be proven to be the alias's own; its row was all there was to do.
         return 0
-    kept = _relatives(catalog, document, keep, facts)
+    kept = relatives(catalog, document, keep, facts)
     if kept is None:
         return 0
-    doomed = _metadata_files(alias.location, document)
+    doomed = metadata_files(alias.location, document)
     table, run_id = split_alias(alias.name)
     schema = alias.namespace.removesuffix(STAGE_SUFFIX)
     doomed |= {normalised(f) for f in published_files(alias, run_id, schema, table)}
     doomed |= _data_of(document, kept)
     for location, other in kept:
-        doomed -= _metadata_files(location, other)
+        doomed -= metadata_files(location, other)
     # Beyond the table's own location lie files of others, such as the origin of a clone.
     own = [file for file in sorted(doomed) if is_within(file, document["location"])]
     return sum(remove(file) for file in own)
 
 
-def _relatives(
+def relatives(
     catalog: SqlCatalog, document: Mapping[str, Any], keep: list[Head], facts: FactsCache
 ) -> list[tuple[str, dict[str, Any]]] | None:
     """The documents of all live heads of the same table; None if one of them can't be told."""
@@ -121,7 +121,7 @@ def _relatives(
     return found
 
 
-def _metadata_files(location: str, document: Mapping[str, Any]) -> set[str]:
+def metadata_files(location: str, document: Mapping[str, Any]) -> set[str]:
     """The metadata file, those of its log, and statistics."""
     files = [location, *(e["metadata-file"] for e in document.get("metadata-log") or [])]
     for key in ("statistics", "partition-statistics"):
@@ -139,23 +139,23 @@ def _data_of(document: Mapping[str, Any], kept: list[tuple[str, dict[str, Any]]]
     doomed: set[str] = set()
     for snapshot in ours:
         doomed.add(normalised(snapshot["manifest-list"]))
-        manifests |= {normalised(m.manifest_path): m for m in _manifests(snapshot)}
-    shared = {normalised(m.manifest_path): m for s in theirs.values() for m in _manifests(s)}
+        manifests |= {normalised(m.manifest_path): m for m in manifests_of(snapshot)}
+    shared = {normalised(m.manifest_path): m for s in theirs.values() for m in manifests_of(s)}
     own = manifests.keys() - shared.keys()
     added_by = {s["snapshot-id"] for s in ours}
     files = {
         normalised(path)
         for name in own
-        for path, snapshot_id in _entries(manifests[name])
+        for path, snapshot_id in entries_of(manifests[name])
         if snapshot_id in added_by
     }
     if files:
         for manifest in shared.values():
-            files -= {normalised(path) for path, _ in _entries(manifest)}
+            files -= {normalised(path) for path, _ in entries_of(manifest)}
     return doomed | own | files
 
 
-def _manifests(snapshot: Mapping[str, Any]) -> list[ManifestFile]:
+def manifests_of(snapshot: Mapping[str, Any]) -> list[ManifestFile]:
     from pyiceberg.manifest import read_manifest_list
 
     location = snapshot["manifest-list"]
@@ -164,7 +164,7 @@ def _manifests(snapshot: Mapping[str, Any]) -> list[ManifestFile]:
     return list(read_manifest_list(_local_io().new_input(location)))
 
 
-def _entries(manifest: ManifestFile) -> Iterator[tuple[str, int | None]]:
+def entries_of(manifest: ManifestFile) -> Iterator[tuple[str, int | None]]:
     """The files of a manifest, and the snapshots that added them; those it deletes left out."""
     if local_path(manifest.manifest_path).exists():
         for entry in manifest.fetch_manifest_entry(_local_io(), discard_deleted=True):

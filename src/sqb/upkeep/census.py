@@ -1,0 +1,81 @@
+"""Who needs what in the whole catalog: running builds, stamps, state rows, heads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from sqb.lake.catalog import Head, SqlCatalog
+from sqb.lake.facts import FactsCache
+from sqb.lake.metadata import TableFacts
+from sqb.lake.staging import STAGE_SUFFIX, live_leases
+from sqb.state.record import Record, decode
+from sqb.state.store import StateStore
+from sqb.state.tables import FINGERPRINTS
+from sqb.upkeep.needed import Needs
+
+#: Every state table has such a name.
+STATE_PREFIX = "_sqlbuild_"
+
+
+class Census(msgspec.Struct, frozen=True):
+    """One look at everything that may need a file of the lake.
+
+    ``leases`` are the stage schemas in which a build runs, with the moment since when.
+    """
+
+    heads: dict[tuple[str, str], Head]
+    facts: dict[tuple[str, str], TableFacts]
+    records: dict[tuple[str, str], Record]
+    needs: Needs
+    leases: dict[str, float]
+    now: float
+
+    def working(self, namespace: str) -> bool:
+        """Does a build run that writes this schema?"""
+        return f"{namespace}{STAGE_SUFFIX}" in self.leases
+
+
+def take(
+    catalog: SqlCatalog, facts: FactsCache, store: StateStore, *, grace: float, now: float
+) -> Census:
+    """Look at leases first, then at heads and records.
+
+    A build that is not seen among the leases has either recorded what it pinned, or begins after
+    ``now`` and pins what is current then, which the grace protects.
+    """
+    leases: dict[str, float] = {}
+    for namespace in catalog.namespaces():
+        if namespace.endswith(STAGE_SUFFIX):
+            live = live_leases(catalog, namespace, now)
+            if live:
+                leases[namespace] = min(lease.began for lease in live.values())
+    heads = catalog.heads()
+    known = {key: facts.get(head.location) for key, head in heads.items()}
+    records = {key: stamp for key, found in known.items() if (stamp := stamp_of(found)) is not None}
+    snapshots = {
+        snapshot
+        for found in known.values()
+        for snapshot in (found.snapshot_id, found.data_snapshot_id)
+    }
+    for record in [*records.values(), *_rows(heads, store)]:
+        snapshots.add(record.snapshot)
+        if record.materialized != "view":
+            # A view reads what is there when it is asked; what it saw when it was made is nothing.
+            snapshots |= set(record.pins.values())
+    since = min([now, *leases.values()]) - grace
+    needs = Needs(frozenset(s for s in snapshots if s is not None), int(since * 1000))
+    return Census(heads, known, records, needs, leases, now)
+
+
+def stamp_of(facts: TableFacts) -> Record | None:
+    """The record that a relation carries, if it is its own and not copied with it."""
+    record = decode(facts.stamp)
+    return record if record is not None and record.uuid == facts.uuid else None
+
+
+def _rows(heads: Mapping[tuple[str, str], Head], store: StateStore) -> list[Record]:
+    """The newest state rows of every schema of the catalog."""
+    schemas = [namespace for namespace, name in heads if name == FINGERPRINTS]
+    return [row for schema in schemas for row in store.latest(heads, [schema]).values()]
