@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from sqb.execution.events import Listener
     from sqb.execution.run import Run
+    from sqb.upkeep.after_build import Lake
 
 
 #: One selector or several; several are united.
@@ -159,6 +160,13 @@ class Project:
         catalog = self.config.catalog
         cache = self.work_dir / "cache" / "state.mp"
         return StateStore(catalog.name, catalog.uri, catalog.warehouse, cache)
+
+    @cached_property
+    def lake(self) -> Lake:
+        """What upkeep works on."""
+        from sqb.upkeep.after_build import Lake
+
+        return Lake(self.catalog, self.facts, self.store, self.config.janitor)
 
     def namespaces(self) -> list[str]:
         """The schemas that this target writes."""
@@ -303,6 +311,11 @@ class Project:
             concurrency=concurrency,
             listener=hear,
         )
+        if not result.interrupted:
+            from sqb.upkeep.after_build import tidy
+
+            for note in tidy(self.lake, run.heads_made(), self.namespaces(), run_id):
+                hear(Event("note", message=note))
         self.facts.save(h.location for h in observed.heads.values())
         artifacts.finish(result)
         return result

@@ -63,10 +63,12 @@ def execute(
                 sweep(run.catalog, stage, time.time(), facts=run.facts)
             run.pool = SessionPool(session, concurrency, session_conf(run.config.spark.conf))
             results, interrupted = _walk(run, work, outcomes, fail_fast, concurrency, listener)
+            # while the lease still protects the snapshots that the records name
+            _record(run, plan, store, outcomes, results, repairs)
     else:
         for stage in stages:
             sweep(run.catalog, stage, time.time(), facts=run.facts)
-    _record(run, plan, store, outcomes, results, repairs)
+        _record(run, plan, store, outcomes, results, repairs)
     reached("publish:7")
     nodes = tuple(
         results.get(node.name) or NodeResult(node.name, "current", node.reason)

@@ -77,6 +77,11 @@ class Run:
         with self._lock:
             return self._published.get(name)
 
+    def heads_made(self) -> list[Head]:
+        """The heads of everything that this run made or confirmed so far."""
+        with self._lock:
+            return [done.head for done in self._published.values()]
+
     def publish(self, name: str, result: Published) -> None:
         """Remember what this run made of a node."""
         with self._lock:
@@ -177,6 +182,7 @@ class Run:
             rows=rows,
             through=through,
             pins=self._pins([*states, *through]),
+            project=self.config.name,
         )
 
     def _pins(self, names: Iterable[str]) -> dict[str, int]:

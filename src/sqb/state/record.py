@@ -29,8 +29,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     else is seen; ``schema`` the hash of its names and types, which readers
     compare. ``through`` has the data ids of the tables that were read through views, to tell later
     which of them moved. ``pins`` has the snapshot of every table that was read, also through
-    views: what a refresh by rows starts from, so upkeep must keep it. ``ts`` is in microseconds
-    since the epoch.
+    views: what a refresh by rows starts from, so upkeep must keep it. ``project`` is the name
+    of the project that built it. ``ts`` is in microseconds since the epoch.
     """
 
     node: str
@@ -53,6 +53,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     rows: int | None = None
     through: dict[str, str] = {}
     pins: dict[str, int] = {}
+    project: str = ""
 
     def consumed(self) -> dict[str, Consumed]:
         """The inputs by name."""

@@ -1,0 +1,108 @@
+"""What a build does for the lake at its end: expire, trim and pack what this build made grow.
+
+Only tables that the build published, and the state tables it appended to, are looked at, and only
+those that have grown enough. A failure here is a note: the build itself is done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from sqb.errors import SqbError
+from sqb.lake.catalog import Head, SqlCatalog
+from sqb.lake.expiry import expire
+from sqb.lake.facts import FactsCache
+from sqb.lake.metadata import read_document
+from sqb.lake.publish import folder_and_version
+from sqb.project.config import JanitorConfig
+from sqb.project.durations import duration_seconds
+from sqb.state.store import StateStore
+from sqb.upkeep.census import STATE_PREFIX, Census, stamp_of, take
+from sqb.upkeep.needed import Needs, is_due, pays_off, removable
+from sqb.upkeep.state_tables import KEEP, is_scattered, pack
+
+
+class Lake(msgspec.Struct, frozen=True):
+    """What upkeep works on: a catalog, what is known of it, and the project's settings."""
+
+    catalog: SqlCatalog
+    facts: FactsCache
+    store: StateStore
+    settings: JanitorConfig
+
+    def census(self, now: float | None = None) -> Census:
+        """Who needs what, right now."""
+        grace = float(duration_seconds(self.settings.reader_grace) or 3600)
+        moment = time.time() if now is None else now
+        return take(self.catalog, self.facts, self.store, grace=grace, now=moment)
+
+
+def tidy(lake: Lake, published: Iterable[Head], schemas: Iterable[str], run_id: str) -> list[str]:
+    """Expire and pack what has grown; what went wrong, in words."""
+    if not lake.settings.automatic:
+        return []
+    try:
+        return list(_tidy(lake, published, schemas, run_id))
+    except Exception as error:  # noqa: BLE001 - the build is done, whatever happens here
+        return [_sentence(error)]
+
+
+def _tidy(
+    lake: Lake, published: Iterable[Head], schemas: Iterable[str], run_id: str
+) -> Iterator[str]:
+    keep = lake.settings.keep_snapshots
+    states = [h for (_, name), h in lake.catalog.heads(schemas).items() if is_state(name)]
+    due = [h for h in published if h.kind == "table" and _is_due(lake, h, keep)]
+    due_states = [h for h in states if _is_due(lake, h, KEEP)]
+    scattered = [h for h in states if is_scattered(_document(lake, h))]
+    if due or due_states:
+        needs = lake.census().needs
+        for head in due:
+            if stamp_of(lake.facts.get(head.location)) is not None:
+                yield from _expire(lake, head, needs, keep)
+        for head in due_states:
+            yield from _expire(lake, head, needs, KEEP)
+    for head in scattered:
+        now = lake.catalog.head(head.namespace, head.name)
+        if now is not None:
+            pack(lake.catalog, lake.store, lake.facts, now, f"{run_id}-pack")
+
+
+def is_state(name: str) -> bool:
+    """Is it a state table's name?"""
+    return name.startswith(STATE_PREFIX)
+
+
+def _is_due(lake: Lake, head: Head, keep: int) -> bool:
+    # The number of a metadata file counts commits: a young table needs no look inside.
+    if folder_and_version(head.location)[1] <= keep:
+        return False
+    return is_due(_document(lake, head), keep)
+
+
+def _expire(lake: Lake, head: Head, needs: Needs, keep: int) -> Iterator[str]:
+    try:
+        document = _document(lake, head)
+        if document.get("properties", {}).get("gc.enabled", "true").lower() == "false":
+            return
+        found = removable(document, needs, keep=keep)
+        if not pays_off(document, found):
+            return
+        done = expire(lake.catalog, head, found.snapshots, found.metadata, lake.facts)
+        if done is not None:
+            lake.store.carry(head.location, done.head.location)
+    except (SqbError, OSError) as error:
+        yield f"{head.namespace}.{head.name}: {_sentence(error)}"
+
+
+def _document(lake: Lake, head: Head) -> dict[str, Any]:
+    return read_document(head.location, warehouse=lake.catalog.warehouse)
+
+
+def _sentence(error: Exception) -> str:
+    text = error.message if isinstance(error, SqbError) else f"{type(error).__name__}: {error}"
+    return f"upkeep left something for later: {text}"
