@@ -29,6 +29,7 @@ from sqb.identity.expected import (
     Expected,
     build_graph,
     expect,
+    namespaces_of,
     session_time_zone,
 )
 from sqb.lake.catalog import SqlCatalog
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
     from sqb.execution.events import Listener
     from sqb.execution.run import Run
-    from sqb.upkeep.after_build import Lake
+    from sqb.upkeep.upkeep import Upkeep
 
 
 #: One selector or several; several are united.
@@ -162,15 +163,16 @@ class Project:
         return StateStore(catalog.name, catalog.uri, catalog.warehouse, cache)
 
     @cached_property
-    def lake(self) -> Lake:
-        """What upkeep works on."""
-        from sqb.upkeep.after_build import Lake
+    def upkeep(self) -> Upkeep:
+        """What keeps the lake small: ``survey``, then ``remove``; ``tidy`` ends every build."""
+        from sqb.upkeep.upkeep import Upkeep
 
-        return Lake(self.catalog, self.facts, self.store, self.config.janitor)
+        lake = (self.catalog, self.facts, self.store)
+        return Upkeep(self.config, self.compiled, self.expected, *lake, self.environ)
 
     def namespaces(self) -> list[str]:
         """The schemas that this target writes."""
-        return sorted({e.namespace for e in self.expected.values()} | {self.config.target.schema})
+        return namespaces_of(self.config, self.expected)
 
     def constants(self) -> dict[str, str]:
         """The bound constants of this run, in the session's time zone."""
@@ -312,9 +314,7 @@ class Project:
             listener=hear,
         )
         if not result.interrupted:
-            from sqb.upkeep.after_build import tidy
-
-            for note in tidy(self.lake, run.heads_made(), self.namespaces(), run_id):
+            for note in self.upkeep.tidy(run.heads_made(), run_id):
                 hear(Event("note", message=note))
         self.facts.save(h.location for h in observed.heads.values())
         artifacts.finish(result)

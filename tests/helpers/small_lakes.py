@@ -31,7 +31,7 @@ from sqb.project.config import JanitorConfig
 from sqb.state.record import Record, encode
 from sqb.state.store import StateStore
 from sqb.state.tables import Fingerprint
-from sqb.upkeep.after_build import Lake
+from sqb.upkeep.census import Lake
 
 _runs = itertools.count(1)
 
@@ -105,7 +105,7 @@ class SmallLake:
                         run=run_id,
                         ts=time.time_ns() // 1000,
                         pins=pins or {},
-                        project="small",
+                        owner="small/dev",
                     )
                 )
                 return encode(made[-1])

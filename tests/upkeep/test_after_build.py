@@ -38,7 +38,7 @@ def tidied(lake: SmallLake, *names: str, later: float = 3600) -> list[str]:
     from unittest.mock import patch
 
     now = clock.time() + later
-    with patch("sqb.upkeep.after_build.time.time", lambda: now):
+    with patch("sqb.upkeep.census.wall_clock", lambda: now):
         return tidy(lake.upkeep(), [lake.head(name) for name in names], ["dev"], "r99")
 
 
@@ -102,8 +102,11 @@ def test_tables_of_others_are_not_touched(lake: SmallLake) -> None:
     assert len(lake.snapshots("foreign")) == 6
 
 
-def test_state_tables_are_packed_and_expired(lake: SmallLake) -> None:
-    for turn in range(52):
+def test_state_tables_are_packed_and_expired(
+    lake: SmallLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sqb.upkeep.state_tables._FILES", 11)
+    for turn in range(12):
         lake.store.append([Fingerprint(of(STAMP, ts=turn), "lake", "dev", "t", "d")], [], {})
     before = len(lake.store.history(["dev"]))
     assert tidied(lake) == []
@@ -111,7 +114,7 @@ def test_state_tables_are_packed_and_expired(lake: SmallLake) -> None:
     summary = document["snapshots"][-1]["summary"]
     assert summary["total-data-files"] == "1"
     assert len(document["snapshots"]) <= 8
-    assert len(lake.store.history(["dev"])) == before == 52
+    assert len(lake.store.history(["dev"])) == before == 12
 
 
 def test_trouble_is_a_note_and_the_off_switch_works(lake: SmallLake) -> None:

@@ -22,7 +22,7 @@ from sqb.planning.cascade import Verdict
 from sqb.planning.situation import Situation, definition_local
 from sqb.project.config import Config
 from sqb.sql.version import scheme
-from sqb.state.record import Consumed, Record
+from sqb.state.record import Consumed, Record, owner_of
 
 if TYPE_CHECKING:
     from sqb.spark.pool import SessionPool
@@ -182,7 +182,7 @@ class Run:
             rows=rows,
             through=through,
             pins=self._pins([*states, *through]),
-            project=self.config.name,
+            owner=owner_of(self.config),
         )
 
     def _pins(self, names: Iterable[str]) -> dict[str, int]:

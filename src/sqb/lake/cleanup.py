@@ -43,7 +43,7 @@ def discard(
     if alias.kind == "view":
         removed = _discard_view(catalog, alias)
     else:
-        removed = _discard_table(catalog, alias, [*keep], facts)
+        removed = sum(remove(file) for file in own_files(catalog, alias, keep, facts=facts))
     reached("publish:6")
     return removed
 
@@ -81,15 +81,18 @@ def _discard_view(catalog: SqlCatalog, alias: Head) -> int:
     return 0 if normalised(alias.location) in published else int(remove(alias.location))
 
 
-def _discard_table(catalog: SqlCatalog, alias: Head, keep: list[Head], facts: FactsCache) -> int:
+def own_files(
+    catalog: SqlCatalog, alias: Head, keep: Iterable[Head] = (), *, facts: FactsCache
+) -> list[str]:
+    """The files that only an alias of a table reaches, whether its row is still there or not."""
     try:
         document = read_document(alias.location, warehouse=catalog.warehouse)
     except SqbError:
         # Without it no file can be proven to be the alias's own; its row was all there was to do.
-        return 0
-    kept = relatives(catalog, document, keep, facts)
+        return []
+    kept = relatives(catalog, document, [*keep], facts, leaving=alias)
     if kept is None:
-        return 0
+        return []
     doomed = metadata_files(alias.location, document)
     table, run_id = split_alias(alias.name)
     schema = alias.namespace.removesuffix(STAGE_SUFFIX)
@@ -98,16 +101,24 @@ def _discard_table(catalog: SqlCatalog, alias: Head, keep: list[Head], facts: Fa
     for location, other in kept:
         doomed -= metadata_files(location, other)
     # Beyond the table's own location lie files of others, such as the origin of a clone.
-    own = [file for file in sorted(doomed) if is_within(file, document["location"])]
-    return sum(remove(file) for file in own)
+    return [file for file in sorted(doomed) if is_within(file, document["location"])]
 
 
 def relatives(
-    catalog: SqlCatalog, document: Mapping[str, Any], keep: list[Head], facts: FactsCache
+    catalog: SqlCatalog,
+    document: Mapping[str, Any],
+    keep: list[Head],
+    facts: FactsCache,
+    *,
+    leaving: Head | None = None,
 ) -> list[tuple[str, dict[str, Any]]] | None:
-    """The documents of all live heads of the same table; None if one of them can't be told."""
+    """The documents of all live heads of the same table; None if one of them can't be told.
+
+    ``leaving`` is a row that is not counted, because it is about to go.
+    """
     root, uuid = normalised(document["location"]), document.get("table-uuid")
-    heads = {h.location: h for h in (*catalog.heads().values(), *keep) if h.kind == "table"}
+    rows = [h for h in catalog.heads().values() if h != leaving]
+    heads = {h.location: h for h in (*rows, *keep) if h.kind == "table"}
     found = []
     for location in heads:
         try:

@@ -135,18 +135,18 @@ def remove_files(files: Iterable[str]) -> tuple[int, int]:
     """Remove files; how many there were, and their bytes."""
     count = freed = 0
     for file in sorted(files):
-        size = file_size(file)
+        size = file_size(file) or 0
         if remove(file):
             count, freed = count + 1, freed + size
     return count, freed
 
 
-def file_size(location: str) -> int:
-    """The bytes of a file; none if it is gone."""
+def file_size(location: str) -> int | None:
+    """The bytes of a file; None if it is gone."""
     try:
         return local_path(location).stat().st_size
     except OSError:
-        return 0
+        return None
 
 
 def _replace(catalog: SqlCatalog, head: Head, document: Document) -> Head | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from sqb.lake.metadata import TableFacts
+from sqb.project.config import Config
 
 
 class Consumed(msgspec.Struct, frozen=True, array_like=True):
@@ -29,8 +30,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     else is seen; ``schema`` the hash of its names and types, which readers
     compare. ``through`` has the data ids of the tables that were read through views, to tell later
     which of them moved. ``pins`` has the snapshot of every table that was read, also through
-    views: what a refresh by rows starts from, so upkeep must keep it. ``project`` is the name
-    of the project that built it. ``ts`` is in microseconds since the epoch.
+    views: what a refresh by rows starts from, so upkeep must keep it. ``owner`` names the
+    project and the target schema it was built for. ``ts`` is in microseconds since the epoch.
     """
 
     node: str
@@ -53,11 +54,16 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     rows: int | None = None
     through: dict[str, str] = {}
     pins: dict[str, int] = {}
-    project: str = ""
+    owner: str = ""
 
     def consumed(self) -> dict[str, Consumed]:
         """The inputs by name."""
         return {item.name: item for item in self.inputs}
+
+
+def owner_of(config: Config) -> str:
+    """Whose relations these are: two people share a project, but not a target schema."""
+    return f"{config.name}/{config.target.schema}"
 
 
 _decoder = msgspec.json.Decoder(Record)

@@ -6,39 +6,17 @@ those that have grown enough. A failure here is a note: the build itself is done
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
-
 from sqb.errors import SqbError
-from sqb.lake.catalog import Head, SqlCatalog
+from sqb.lake.catalog import Head
 from sqb.lake.expiry import expire
-from sqb.lake.facts import FactsCache
 from sqb.lake.metadata import read_document
 from sqb.lake.publish import folder_and_version
-from sqb.project.config import JanitorConfig
-from sqb.project.durations import duration_seconds
-from sqb.state.store import StateStore
-from sqb.upkeep.census import STATE_PREFIX, Census, stamp_of, take
+from sqb.upkeep.census import Lake, is_excluded, is_state, stamp_of
 from sqb.upkeep.needed import Needs, is_due, pays_off, removable
 from sqb.upkeep.state_tables import KEEP, is_scattered, pack
-
-
-class Lake(msgspec.Struct, frozen=True):
-    """What upkeep works on: a catalog, what is known of it, and the project's settings."""
-
-    catalog: SqlCatalog
-    facts: FactsCache
-    store: StateStore
-    settings: JanitorConfig
-
-    def census(self, now: float | None = None) -> Census:
-        """Who needs what, right now."""
-        grace = float(duration_seconds(self.settings.reader_grace) or 3600)
-        moment = time.time() if now is None else now
-        return take(self.catalog, self.facts, self.store, grace=grace, now=moment)
 
 
 def tidy(lake: Lake, published: Iterable[Head], schemas: Iterable[str], run_id: str) -> list[str]:
@@ -56,7 +34,14 @@ def _tidy(
 ) -> Iterator[str]:
     keep = lake.settings.keep_snapshots
     states = [h for (_, name), h in lake.catalog.heads(schemas).items() if is_state(name)]
-    due = [h for h in published if h.kind == "table" and _is_due(lake, h, keep)]
+    spared = lake.settings.exclude_patterns
+    due = [
+        h
+        for h in published
+        if h.kind == "table"
+        and not is_excluded(h.namespace, h.name, spared)
+        and _is_due(lake, h, keep)
+    ]
     due_states = [h for h in states if _is_due(lake, h, KEEP)]
     scattered = [h for h in states if is_scattered(_document(lake, h))]
     if due or due_states:
@@ -70,11 +55,6 @@ def _tidy(
         now = lake.catalog.head(head.namespace, head.name)
         if now is not None:
             pack(lake.catalog, lake.store, lake.facts, now, f"{run_id}-pack")
-
-
-def is_state(name: str) -> bool:
-    """Is it a state table's name?"""
-    return name.startswith(STATE_PREFIX)
 
 
 def _is_due(lake: Lake, head: Head, keep: int) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 
 import msgspec
 
@@ -10,6 +12,8 @@ from sqb.lake.catalog import Head, SqlCatalog
 from sqb.lake.facts import FactsCache
 from sqb.lake.metadata import TableFacts
 from sqb.lake.staging import STAGE_SUFFIX, live_leases
+from sqb.project.config import JanitorConfig
+from sqb.project.durations import duration_seconds
 from sqb.state.record import Record, decode
 from sqb.state.store import StateStore
 from sqb.state.tables import FINGERPRINTS
@@ -35,6 +39,34 @@ class Census(msgspec.Struct, frozen=True):
     def working(self, namespace: str) -> bool:
         """Does a build run that writes this schema?"""
         return f"{namespace}{STAGE_SUFFIX}" in self.leases
+
+
+class Lake(msgspec.Struct, frozen=True):
+    """What upkeep works on: a catalog, what is known of it, and the project's settings."""
+
+    catalog: SqlCatalog
+    facts: FactsCache
+    store: StateStore
+    settings: JanitorConfig
+
+    @property
+    def grace(self) -> float:
+        """How long a reader may go on with what is no longer current, in seconds."""
+        return float(duration_seconds(self.settings.reader_grace) or 3600)
+
+    def census(self) -> Census:
+        """Who needs what, right now."""
+        return take(self.catalog, self.facts, self.store, grace=self.grace, now=wall_clock())
+
+
+def wall_clock() -> float:
+    """The time of the machine, which leases and files go by; ``SQB_NOW`` does not move it."""
+    return time.time()
+
+
+def is_state(name: str) -> bool:
+    """Is it a state table's name?"""
+    return name.startswith(STATE_PREFIX)
 
 
 def take(
@@ -67,6 +99,15 @@ def take(
     since = min([now, *leases.values()]) - grace
     needs = Needs(frozenset(s for s in snapshots if s is not None), int(since * 1000))
     return Census(heads, known, records, needs, leases, now)
+
+
+def is_excluded(namespace: str, name: str, patterns: Iterable[str]) -> bool:
+    """Does a pattern name the relation, with or without its schema?
+
+    >>> is_excluded("dev", "ledger_2024", ["ledger_*"]), is_excluded("dev", "a", ["prod.*"])
+    (True, False)
+    """
+    return any(fnmatchcase(text, p) for p in patterns for text in (name, f"{namespace}.{name}"))
 
 
 def stamp_of(facts: TableFacts) -> Record | None:

@@ -137,3 +137,16 @@ def _quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+def places(store: StateStore, head: Head) -> set[tuple[str, str]]:
+    """Every place (schema, relation) that a state table's rows speak of."""
+    if head.name != FINGERPRINTS:
+        return set()
+    table = store.open().load_table((head.namespace, head.name))
+    rows = table.scan(selected_fields=("target_schema", "target_name")).to_arrow().to_pylist()
+    return {
+        (row["target_schema"], row["target_name"])
+        for row in rows
+        if row["target_schema"] and row["target_name"]
+    }
