@@ -314,7 +314,7 @@ class Project:
             listener=hear,
         )
         if not result.interrupted:
-            for note in self.upkeep.tidy(run.heads_made(), run_id):
+            for note in self.upkeep.tidy(run.heads_made(), run_id, run.pool):
                 hear(Event("note", message=note))
         self.facts.save(h.location for h in observed.heads.values())
         artifacts.finish(result)

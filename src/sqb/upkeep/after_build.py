@@ -6,33 +6,53 @@ those that have grown enough. A failure here is a note: the build itself is done
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from sqb.errors import SqbError
 from sqb.lake.catalog import Head
 from sqb.lake.expiry import expire
 from sqb.lake.metadata import read_document
 from sqb.lake.publish import folder_and_version
+from sqb.spark.session import name_jobs
 from sqb.upkeep.census import Lake, is_excluded, is_state, stamp_of
+from sqb.upkeep.compaction import choose, compact, files_of
 from sqb.upkeep.needed import Needs, is_due, pays_off, removable
 from sqb.upkeep.state_tables import KEEP, is_scattered, pack
 
+if TYPE_CHECKING:
+    from sqb.spark.pool import SessionPool
 
-def tidy(lake: Lake, published: Iterable[Head], schemas: Iterable[str], run_id: str) -> list[str]:
-    """Expire and pack what has grown; what went wrong, in words."""
+
+def tidy(
+    lake: Lake,
+    published: Sequence[Head],
+    schemas: Iterable[str],
+    run_id: str,
+    pool: SessionPool | None = None,
+) -> list[str]:
+    """Expire and pack what has grown; what went wrong, in words.
+
+    Small files of models are packed only where Spark runs already: ``pool``.
+    """
     if not lake.settings.automatic:
         return []
     try:
-        return list(_tidy(lake, published, schemas, run_id))
+        return list(_tidy(lake, published, schemas, run_id, pool))
     except Exception as error:  # noqa: BLE001 - the build is done, whatever happens here
         return [_sentence(error)]
 
 
 def _tidy(
-    lake: Lake, published: Iterable[Head], schemas: Iterable[str], run_id: str
+    lake: Lake,
+    published: Sequence[Head],
+    schemas: Iterable[str],
+    run_id: str,
+    pool: SessionPool | None,
 ) -> Iterator[str]:
     keep = lake.settings.keep_snapshots
+    if pool is not None:
+        published = [*_compacted(lake, published, pool, run_id)]
     states = [h for (_, name), h in lake.catalog.heads(schemas).items() if is_state(name)]
     spared = lake.settings.exclude_patterns
     due = [
@@ -55,6 +75,23 @@ def _tidy(
         now = lake.catalog.head(head.namespace, head.name)
         if now is not None:
             pack(lake.catalog, lake.store, lake.facts, now, f"{run_id}-pack")
+
+
+def _compacted(
+    lake: Lake, published: Sequence[Head], pool: SessionPool, run_id: str
+) -> Iterator[Head]:
+    """The heads after packing the most scattered of the tables."""
+    mine = [h for h in published if h.kind == "table" and lake.settings.compact]
+    candidates = [files_of(head, _document(lake, head)) for head in mine]
+    chosen = {c.head for c in choose(candidates, lake.settings)}
+    for head in published:
+        moved = None
+        if head in chosen and stamp_of(lake.facts.get(head.location)) is not None:
+            with pool.acquire() as session:
+                name_jobs(session, f"sqb compact {head.name}")
+                arguments = (lake.catalog, lake.facts, session, head, lake.settings)
+                moved = compact(*arguments, f"{run_id}-pack")
+        yield moved or head
 
 
 def _is_due(lake: Lake, head: Head, keep: int) -> bool:
@@ -84,5 +121,7 @@ def _document(lake: Lake, head: Head) -> dict[str, Any]:
 
 
 def _sentence(error: Exception) -> str:
-    text = error.message if isinstance(error, SqbError) else f"{type(error).__name__}: {error}"
-    return f"upkeep left something for later: {text}"
+    if isinstance(error, SqbError):
+        return f"upkeep left something for later: {error.message}"
+    first = str(error).strip().partition("\n")[0]
+    return f"upkeep left something for later: {type(error).__name__}: {first}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from sqb.compile.nodes import Compiled
 from sqb.identity.constants import clock
@@ -16,6 +17,9 @@ from sqb.state.store import StateStore
 from sqb.upkeep import after_build, janitor
 from sqb.upkeep.census import Lake
 from sqb.upkeep.janitor import Scope, Survey
+
+if TYPE_CHECKING:
+    from sqb.spark.pool import SessionPool
 
 
 class Upkeep:
@@ -40,9 +44,9 @@ class Upkeep:
             now=clock(environ).timestamp(),
         )
 
-    def tidy(self, published: Iterable[Head], run_id: str) -> list[str]:
+    def tidy(self, published: Sequence[Head], run_id: str, pool: SessionPool | None) -> list[str]:
         """At the end of a build: expire and pack what has grown; what went wrong, in words."""
-        return after_build.tidy(self._lake, published, self._scope.schemas, run_id)
+        return after_build.tidy(self._lake, published, self._scope.schemas, run_id, pool)
 
     def survey(self) -> Survey:
         """What the janitor would remove, and what it leaves alone and why."""
