@@ -105,7 +105,7 @@ class SmallLake:
                         run=run_id,
                         ts=time.time_ns() // 1000,
                         pins=pins or {},
-                        owner="small/dev",
+                        owner=f"small/{schema}",
                     )
                 )
                 return encode(made[-1])

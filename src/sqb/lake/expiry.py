@@ -172,13 +172,12 @@ def _spare(
 ) -> set[str]:
     """Without what other rows of the same table need: aliases that builds work on right now.
 
-    Such an alias inherited the snapshots that were just removed. It needs its own current one, its
-    branches and tags, and what it added itself.
+    Such an alias inherited the snapshots that were just removed, or were long ago. It needs its
+    own current one, its branches and its tags.
     """
     others = relatives(catalog, before, [], facts)
     if others is None:
         return set()
-    known = {s["snapshot-id"] for s in before.get("snapshots") or []}
     stay = {s["snapshot-id"] for s in after.get("snapshots") or []}
     for location, other in others:
         if location == moved.location:
@@ -189,11 +188,9 @@ def _spare(
         needed = [
             s
             for s in other.get("snapshots") or []
-            if s["snapshot-id"] not in stay
-            and (s["snapshot-id"] in refs or s["snapshot-id"] not in known)
+            if s["snapshot-id"] in refs - stay and local_path(s["manifest-list"]).exists()
         ]
-        if needed:
-            doomed -= reached_by({**other, "snapshots": needed}, location)
+        doomed -= reached_by({**other, "snapshots": needed}, location)
     return doomed
 
 

@@ -91,7 +91,9 @@ def take(
         for found in known.values()
         for snapshot in (found.snapshot_id, found.data_snapshot_id)
     }
-    for record in [*records.values(), *_rows(heads, store)]:
+    standing = {found.uuid for found in known.values()}
+    rows = [row for row in _rows(heads, store) if row.uuid in standing]
+    for record in [*records.values(), *rows]:
         snapshots.add(record.snapshot)
         if record.materialized != "view":
             # A view reads what is there when it is asked; what it saw when it was made is nothing.
