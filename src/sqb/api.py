@@ -314,7 +314,8 @@ class Project:
             listener=hear,
         )
         if not result.interrupted:
-            for note in self.upkeep.tidy(run.heads_made(), run_id, run.pool):
+            made = run.heads_made()
+            for note in self.upkeep.tidy(made, run_id, run.pool, result.seconds):
                 hear(Event("note", message=note))
         self.facts.save(h.location for h in observed.heads.values())
         artifacts.finish(result)

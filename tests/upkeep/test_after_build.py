@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,10 +35,9 @@ def grown(lake: SmallLake, count: int = 6, name: str = "t") -> list[int]:
 
 def tidied(lake: SmallLake, *names: str, later: float = 3600) -> list[str]:
     """Tidy as if it were later: the grace is over."""
-    import time as clock
     from unittest.mock import patch
 
-    now = clock.time() + later
+    now = time.time() + later
     with patch("sqb.upkeep.census.wall_clock", lambda: now):
         return tidy(lake.upkeep(), [lake.head(name) for name in names], ["dev"], "r99")
 
@@ -49,6 +49,19 @@ def test_a_table_that_was_rebuilt_often_keeps_its_newest_snapshots(lake: SmallLa
     assert made[-1] in kept
     assert len(kept) == 2
     assert lake.read("t") == [5]
+
+
+def test_what_takes_too_long_is_left_to_the_next_build(
+    lake: SmallLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown(lake)
+    now = time.time() + 3600
+    monkeypatch.setattr("sqb.upkeep.census.wall_clock", lambda: now)
+    before = lake.snapshots("t")
+    assert tidy(lake.upkeep(), [lake.head("t")], ["dev"], "r99", seconds=-1) == []
+    assert lake.snapshots("t") == before
+    assert tidy(lake.upkeep(), [lake.head("t")], ["dev"], "r99", seconds=60) == []
+    assert len(lake.snapshots("t")) == 2
 
 
 def test_within_the_grace_nothing_goes(lake: SmallLake) -> None:

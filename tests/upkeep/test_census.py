@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
+import pytest
 from records import STAMP, of
 from small_lakes import SmallLake
 
-from sqb.lake.catalog import Drop
+from sqb.errors import SqbError
+from sqb.lake.catalog import Drop, Head, Point, SqlCatalog
 from sqb.lake.metadata import read_facts
 from sqb.lake.staging import Lease
 from sqb.state.tables import Fingerprint
@@ -44,3 +47,23 @@ def test_pins_of_stamps_and_of_newer_rows_count_while_the_relation_stands(lake: 
     assert 33 not in lake.upkeep().census().needs.snapshots
     lake.catalog.commit([Drop("dev", "reader", head)])
     assert not {11, 22} & lake.upkeep().census().needs.snapshots
+
+
+def test_a_relation_that_goes_while_it_is_looked_at_is_no_trouble(lake: SmallLake) -> None:
+    lake.build("t", [1])
+    gone = Head("dev", "gone", "table", f"{lake.folder}/nothing.metadata.json")
+
+    class Late(SqlCatalog):
+        """Sees a row that is dropped before its file is read."""
+
+        def heads(self, namespaces: Iterable[str] | None = None) -> dict[tuple[str, str], Head]:
+            return {**super().heads(namespaces), ("dev", "gone"): gone}
+
+    known = lake.catalog
+    lake.catalog = Late(known.name, known.uri, known.warehouse)
+    census = lake.upkeep().census()
+    assert ("dev", "gone") not in census.heads
+    assert ("dev", "t") in census.records
+    lake.catalog.commit([Point("dev", "gone", "table", gone.location, expected=None)])
+    with pytest.raises(SqbError, match="is missing"):
+        lake.upkeep().census()

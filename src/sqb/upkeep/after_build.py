@@ -6,6 +6,7 @@ those that have grown enough. A failure here is a note: the build itself is done
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,15 +31,17 @@ def tidy(
     schemas: Iterable[str],
     run_id: str,
     pool: SessionPool | None = None,
+    seconds: float = 60.0,
 ) -> list[str]:
     """Expire and pack what has grown; what went wrong, in words.
 
-    Small files of models are packed only where Spark runs already: ``pool``.
+    Small files of models are packed only where Spark runs already: ``pool``. After about
+    ``seconds`` the rest is left to the next build.
     """
     if not lake.settings.automatic:
         return []
     try:
-        return list(_tidy(lake, published, schemas, run_id, pool))
+        return list(_tidy(lake, published, schemas, run_id, pool, time.monotonic() + seconds))
     except Exception as error:  # noqa: BLE001 - the build is done, whatever happens here
         return [_sentence(error)]
 
@@ -49,6 +52,7 @@ def _tidy(
     schemas: Iterable[str],
     run_id: str,
     pool: SessionPool | None,
+    until: float,
 ) -> Iterator[str]:
     keep = lake.settings.keep_snapshots
     if pool is not None:
@@ -67,6 +71,8 @@ def _tidy(
     if due or due_states:
         needs = lake.census().needs
         for head in due:
+            if time.monotonic() > until:
+                break
             if stamp_of(lake.facts.get(head.location)) is not None:
                 yield from _expire(lake, head, needs, keep)
         for head in due_states:

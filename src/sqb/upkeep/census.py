@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
+from sqb.errors import SqbError
 from sqb.lake.catalog import Head, SqlCatalog
 from sqb.lake.facts import FactsCache
 from sqb.lake.metadata import TableFacts
@@ -83,8 +84,7 @@ def take(
             live = live_leases(catalog, namespace, now)
             if live:
                 leases[namespace] = min(lease.began for lease in live.values())
-    heads = catalog.heads()
-    known = {key: facts.get(head.location) for key, head in heads.items()}
+    heads, known = _relations(catalog, facts)
     records = {key: stamp for key, found in known.items() if (stamp := stamp_of(found)) is not None}
     snapshots = {
         snapshot
@@ -101,6 +101,28 @@ def take(
     since = min([now, *leases.values()]) - grace
     needs = Needs(frozenset(s for s in snapshots if s is not None), int(since * 1000))
     return Census(heads, known, records, needs, leases, now)
+
+
+def _relations(
+    catalog: SqlCatalog, facts: FactsCache
+) -> tuple[dict[tuple[str, str], Head], dict[tuple[str, str], TableFacts]]:
+    """Every relation with its facts; one that goes or moves while it is looked at is no trouble."""
+    heads = catalog.heads()
+    known: dict[tuple[str, str], TableFacts] = {}
+    for key, seen in list(heads.items()):
+        head: Head | None = seen
+        while head is not None:
+            try:
+                known[key], heads[key] = facts.get(head.location), head
+                break
+            except SqbError:
+                now = catalog.head(*key)
+                if now == head:
+                    raise
+                head = now
+        else:
+            del heads[key]
+    return heads, known
 
 
 def is_excluded(namespace: str, name: str, patterns: Iterable[str]) -> bool:

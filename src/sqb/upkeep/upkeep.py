@@ -44,9 +44,15 @@ class Upkeep:
             now=clock(environ).timestamp(),
         )
 
-    def tidy(self, published: Sequence[Head], run_id: str, pool: SessionPool | None) -> list[str]:
-        """At the end of a build: expire and pack what has grown; what went wrong, in words."""
-        return after_build.tidy(self._lake, published, self._scope.schemas, run_id, pool)
+    def tidy(
+        self, published: Sequence[Head], run_id: str, pool: SessionPool | None, took: float
+    ) -> list[str]:
+        """At the end of a build that ``took`` seconds; what went wrong, in words.
+
+        Expiry gets a tenth of that time. A table is due once in ten builds or so, so all come by.
+        """
+        schemas, seconds = self._scope.schemas, max(2.0, took / 10)
+        return after_build.tidy(self._lake, published, schemas, run_id, pool, seconds)
 
     def survey(self) -> Survey:
         """What the janitor would remove, and what it leaves alone and why."""

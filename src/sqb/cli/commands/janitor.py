@@ -67,7 +67,7 @@ def _show(found: Survey, out: Output) -> None:
             text = f"  {finding.relation:<{width}}  {number}{size(finding.bytes)}"
             out.line(text if finding.bytes else text.rpartition(", ")[0] or text, dim=True)
         if len(mine) > len(shown):
-            out.line(f"  … {count(len(mine) - len(shown), 'more')[:-1]}", dim=True)
+            out.line(f"  … {len(mine) - len(shown):,} more", dim=True)
     for kept in found.kept:
         out.line(f"left alone: {kept.place}: {kept.why}", dim=True)
 
