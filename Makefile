@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 # Bytecode makes each start of the command faster, so it is written whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test check format bench bench-plan bench-build lock clean
+.PHONY: install demo test check format bench bench-plan bench-build bench-life lock clean
 
 install: $(STAMP)
 
@@ -41,6 +41,10 @@ format: install
 	$(BIN)/ruff format
 
 bench: bench-plan bench-build
+
+# A long one: a thousand builds on one lake.
+bench-life: install
+	$(BIN)/python benchmarks/life.py --svg docs/life.svg
 
 bench-plan: install
 	$(BIN)/python benchmarks/plan.py

@@ -25,7 +25,7 @@ from sqb.execution.sources import SourceLook
 from sqb.execution.watching import SourceWatch
 from sqb.graph.graph import Graph
 from sqb.graph.selectors import Selectable, select
-from sqb.identity.expected import Expected, build_graph, constants_of, expect
+from sqb.identity.expected import Expected, build_graph, constants_of, expect, namespaces_of
 from sqb.lake.catalog import SqlCatalog
 from sqb.lake.facts import FactsCache
 from sqb.lake.staging import stage_schema
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from sqb.execution.explaining import Explanation
     from sqb.execution.run import Run
     from sqb.execution.source_freshness import SourceFreshness
+    from sqb.upkeep.upkeep import Upkeep
 
 
 #: One selector or several; several are united.
@@ -147,9 +148,17 @@ class Project:
         cache = self.work_dir / "cache" / "state.mp"
         return StateStore(catalog.name, catalog.uri, catalog.warehouse, cache)
 
+    @cached_property
+    def upkeep(self) -> Upkeep:
+        """What keeps the lake small: ``survey``, then ``remove``; ``tidy`` ends every build."""
+        from sqb.upkeep.upkeep import Upkeep
+
+        lake = (self.catalog, self.facts, self.store)
+        return Upkeep(self.config, self.compiled, self.expected, *lake, self.environ)
+
     def namespaces(self) -> list[str]:
         """The schemas that this target writes."""
-        return sorted({e.namespace for e in self.expected.values()} | {self.config.target.schema})
+        return namespaces_of(self.config, self.expected)
 
     def constants(self) -> dict[str, str]:
         """The bound constants of this run, in the session's time zone."""
@@ -329,6 +338,10 @@ class Project:
             concurrency=concurrency,
             listener=hear,
         )
+        if not result.interrupted:
+            made = run.heads_made()
+            for note in self.upkeep.tidy(made, run_id, run.pool, result.seconds):
+                hear(Event("note", message=note))
         self.facts.save(h.location for h in observed.heads.values())
         artifacts.finish(result)
         return result

@@ -32,6 +32,7 @@ COMMANDS: dict[str, str] = {
     "seed": "Load the seeds that changed.",
     "query": "Run a query in which names mean what they mean in a model.",
     "history": "List what was built, and when.",
+    "janitor": "Remove from the lake what nothing needs any more.",
     "lineage": "Show what a model reads and what reads it.",
     "debug": "Check Java, Spark, the jars, the project and the catalog.",
     "clean": "Remove .sqb, the disposable folder.",
@@ -40,7 +41,6 @@ COMMANDS: dict[str, str] = {
 
 #: command -> the release that brings it.
 LATER: dict[str, str] = {
-    "janitor": "0.2",
     "spark": "0.2",
     "verify": "0.3",
     "dbt": "0.4",

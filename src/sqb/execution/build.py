@@ -64,17 +64,24 @@ def execute(
                 sweep(run.catalog, stage, time.time(), facts=run.facts)
             run.pool = SessionPool(session, concurrency, session_conf(run.config.spark.conf))
             results, interrupted = _walk(run, work, outcomes, fail_fast, concurrency, listener)
+            _describe(run, plan)
+            # while the lease still protects the snapshots that the records name
+            _record(run, plan, store, outcomes, results, repairs)
     else:
         for stage in stages:
             sweep(run.catalog, stage, time.time(), facts=run.facts)
-    if plan.redescribe:
-        with Lease(run.catalog, stages, run.id):
-            for name in plan.redescribe:
-                describe(run, name)
-    _record(run, plan, store, outcomes, results, repairs)
+        if plan.redescribe:
+            with Lease(run.catalog, stages, run.id):
+                _describe(run, plan)
+        _record(run, plan, store, outcomes, results, repairs)
     reached("publish:7")
     nodes = tuple(results.get(node.name) or untouched(node) for node in plan.nodes)
     return BuildResult(run.id, plan, nodes, time.perf_counter() - started, interrupted)
+
+
+def _describe(run: Run, plan: Plan) -> None:
+    for name in plan.redescribe:
+        describe(run, name)
 
 
 def _in_thread(open_session: Callable[[], SparkSession]) -> SparkSession:

@@ -24,7 +24,7 @@ from sqb.planning.situation import Situation, definition_local
 from sqb.planning.tolerance import as_consumed, kept_sources
 from sqb.project.config import Config
 from sqb.sql.version import scheme
-from sqb.state.record import Consumed, Record
+from sqb.state.record import Consumed, Record, owner_of
 
 if TYPE_CHECKING:
     from sqb.spark.pool import SessionPool
@@ -81,6 +81,11 @@ class Run:
         """What this run made of a node, if it is done."""
         with self._lock:
             return self._published.get(name)
+
+    def heads_made(self) -> list[Head]:
+        """The heads of everything that this run made or confirmed so far."""
+        with self._lock:
+            return [done.head for done in self._published.values()]
 
     def publish(self, name: str, result: Published) -> None:
         """Remember what this run made of a node."""
@@ -195,6 +200,7 @@ class Run:
             through=through,
             pins=self._pins([*states, *through]),
             seen=self._seen([*states, *through]),
+            owner=owner_of(self.config),
         )
 
     def _pins(self, names: Iterable[str]) -> dict[str, int]:

@@ -55,6 +55,11 @@ class Expected(msgspec.Struct, frozen=True):
         return f"{self.namespace}.{self.relation}"
 
 
+def namespaces_of(config: Config, expected: Mapping[str, Expected]) -> list[str]:
+    """The schemas that a target writes."""
+    return sorted({e.namespace for e in expected.values()} | {config.target.schema})
+
+
 def session_conf(conf: Mapping[str, str]) -> dict[str, str]:
     """The session settings that change results, as every query of a build must find them."""
     chosen = {**_SESSION_DEFAULTS, **{k: v for k, v in conf.items() if k in _SESSION_KEYS}}

@@ -43,7 +43,7 @@ def discard(
     if alias.kind == "view":
         removed = _discard_view(catalog, alias)
     else:
-        removed = _discard_table(catalog, alias, [*keep], facts)
+        removed = sum(remove(file) for file in own_files(catalog, alias, keep, facts=facts))
     reached("publish:6")
     return removed
 
@@ -81,33 +81,44 @@ def _discard_view(catalog: SqlCatalog, alias: Head) -> int:
     return 0 if normalised(alias.location) in published else int(remove(alias.location))
 
 
-def _discard_table(catalog: SqlCatalog, alias: Head, keep: list[Head], facts: FactsCache) -> int:
+def own_files(
+    catalog: SqlCatalog, alias: Head, keep: Iterable[Head] = (), *, facts: FactsCache
+) -> list[str]:
+    """The files that only an alias of a table reaches, whether its row is still there or not."""
     try:
         document = read_document(alias.location, warehouse=catalog.warehouse)
     except SqbError:
         # Without it no file can be proven to be the alias's own; its row was all there was to do.
-        return 0
-    kept = _relatives(catalog, document, keep, facts)
+        return []
+    kept = relatives(catalog, document, [*keep], facts, leaving=alias)
     if kept is None:
-        return 0
-    doomed = _metadata_files(alias.location, document)
+        return []
+    doomed = metadata_files(alias.location, document)
     table, run_id = split_alias(alias.name)
     schema = alias.namespace.removesuffix(STAGE_SUFFIX)
     doomed |= {normalised(f) for f in published_files(alias, run_id, schema, table)}
     doomed |= _data_of(document, kept)
     for location, other in kept:
-        doomed -= _metadata_files(location, other)
+        doomed -= metadata_files(location, other)
     # Beyond the table's own location lie files of others, such as the origin of a clone.
-    own = [file for file in sorted(doomed) if is_within(file, document["location"])]
-    return sum(remove(file) for file in own)
+    return [file for file in sorted(doomed) if is_within(file, document["location"])]
 
 
-def _relatives(
-    catalog: SqlCatalog, document: Mapping[str, Any], keep: list[Head], facts: FactsCache
+def relatives(
+    catalog: SqlCatalog,
+    document: Mapping[str, Any],
+    keep: list[Head],
+    facts: FactsCache,
+    *,
+    leaving: Head | None = None,
 ) -> list[tuple[str, dict[str, Any]]] | None:
-    """The documents of all live heads of the same table; None if one of them can't be told."""
+    """The documents of all live heads of the same table; None if one of them can't be told.
+
+    ``leaving`` is a row that is not counted, because it is about to go.
+    """
     root, uuid = normalised(document["location"]), document.get("table-uuid")
-    heads = {h.location: h for h in (*catalog.heads().values(), *keep) if h.kind == "table"}
+    rows = [h for h in catalog.heads().values() if h != leaving]
+    heads = {h.location: h for h in (*rows, *keep) if h.kind == "table"}
     found = []
     for location in heads:
         try:
@@ -121,7 +132,7 @@ def _relatives(
     return found
 
 
-def _metadata_files(location: str, document: Mapping[str, Any]) -> set[str]:
+def metadata_files(location: str, document: Mapping[str, Any]) -> set[str]:
     """The metadata file, those of its log, and statistics."""
     files = [location, *(e["metadata-file"] for e in document.get("metadata-log") or [])]
     for key in ("statistics", "partition-statistics"):
@@ -139,23 +150,23 @@ def _data_of(document: Mapping[str, Any], kept: list[tuple[str, dict[str, Any]]]
     doomed: set[str] = set()
     for snapshot in ours:
         doomed.add(normalised(snapshot["manifest-list"]))
-        manifests |= {normalised(m.manifest_path): m for m in _manifests(snapshot)}
-    shared = {normalised(m.manifest_path): m for s in theirs.values() for m in _manifests(s)}
+        manifests |= {normalised(m.manifest_path): m for m in manifests_of(snapshot)}
+    shared = {normalised(m.manifest_path): m for s in theirs.values() for m in manifests_of(s)}
     own = manifests.keys() - shared.keys()
     added_by = {s["snapshot-id"] for s in ours}
     files = {
         normalised(path)
         for name in own
-        for path, snapshot_id in _entries(manifests[name])
+        for path, snapshot_id in entries_of(manifests[name])
         if snapshot_id in added_by
     }
     if files:
         for manifest in shared.values():
-            files -= {normalised(path) for path, _ in _entries(manifest)}
+            files -= {normalised(path) for path, _ in entries_of(manifest)}
     return doomed | own | files
 
 
-def _manifests(snapshot: Mapping[str, Any]) -> list[ManifestFile]:
+def manifests_of(snapshot: Mapping[str, Any]) -> list[ManifestFile]:
     from pyiceberg.manifest import read_manifest_list
 
     location = snapshot["manifest-list"]
@@ -164,7 +175,7 @@ def _manifests(snapshot: Mapping[str, Any]) -> list[ManifestFile]:
     return list(read_manifest_list(_local_io().new_input(location)))
 
 
-def _entries(manifest: ManifestFile) -> Iterator[tuple[str, int | None]]:
+def entries_of(manifest: ManifestFile) -> Iterator[tuple[str, int | None]]:
     """The files of a manifest, and the snapshots that added them; those it deletes left out."""
     if local_path(manifest.manifest_path).exists():
         for entry in manifest.fetch_manifest_entry(_local_io(), discard_deleted=True):

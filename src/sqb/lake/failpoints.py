@@ -22,6 +22,11 @@ POINTS: dict[str, str] = {
     "publish:7": "the state rows are appended",
 }
 
+#: The points of upkeep.
+UPKEEP_POINTS: dict[str, str] = {
+    "expire:1": "the catalog names metadata without the expired snapshots, their files are there",
+}
+
 
 def reached(point: str) -> None:
     """Die here if ``SQB_FAILPOINT`` names this point."""

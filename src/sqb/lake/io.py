@@ -6,11 +6,14 @@ compare them with ``normalised``. Object stores are not here yet.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import re
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from sqb.errors import SqbError
 
@@ -115,6 +118,36 @@ def _not_written(location: str, error: OSError) -> SqbError:
         help="check the free space and the permissions of the warehouse folder",
         exit_code=1,
     )
+
+
+class Listed(NamedTuple):
+    """A file that was found by listing a folder: its place, bytes, and last change."""
+
+    location: str
+    size: int
+    modified: float
+
+
+def files_below(location: str) -> Iterator[Listed]:
+    """Every file below a folder; a checksum counts with the file beside it."""
+    for folder, _, names in os.walk(normalised(location)):
+        there = set(names)
+        for name in names:
+            if name.startswith(".") and name.endswith(".crc") and name[1:-4] in there:
+                continue
+            path = os.path.join(folder, name)  # noqa: PTH118 - links are left as they are
+            try:
+                found = os.stat(path)  # noqa: PTH116
+            except FileNotFoundError:
+                continue
+            yield Listed(path, found.st_size, found.st_mtime)
+
+
+def remove_empty_folders(location: str) -> None:
+    """Remove a folder and those below it that hold nothing; what holds a file stays."""
+    for folder, _, _ in os.walk(normalised(location), topdown=False):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)  # noqa: PTH106
 
 
 def remove(location: str) -> bool:

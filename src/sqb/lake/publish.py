@@ -22,6 +22,7 @@ from sqb.lake.failpoints import reached
 from sqb.lake.io import remove, write_new
 from sqb.lake.metadata import STAMP, TableFacts, parse_facts, read_document
 from sqb.lake.reapply import (
+    dated,
     log_previous,
     merged_properties,
     reapply,
@@ -76,7 +77,7 @@ def published_file(
 
 def published_files(alias: Head, run_id: str, namespace: str, name: str) -> list[str]:
     """Every file that the run may have written for a staged table before it died."""
-    folder, version = _folder_and_version(alias.location)
+    folder, version = folder_and_version(alias.location)
     return [
         published_file(
             folder, version + 1, run_id=run_id, namespace=namespace, name=name, attempt=attempt
@@ -115,6 +116,7 @@ def publish_table(
     expected, merged, merged_from = staged.base, ours, alias
     for file in published_files(alias, staged.run_id, namespace, table):
         document = log_previous(merged, merged_from.location, _now_ms())
+        document = dated(document, base, document["last-updated-ms"])
         if sort_order is not None:
             document = with_sort_order(document, sort_order, f"{namespace}.{table}")
         head = Head(namespace, table, "table", file)
@@ -208,7 +210,7 @@ def publish_view(
         version = 0
         if expected is not None and expected.kind == "view":
             previous = read_document(expected.location, warehouse=catalog.warehouse)
-            folder, version = _folder_and_version(expected.location)
+            folder, version = folder_and_version(expected.location)
             version += 1
         file = published_file(
             folder, version, run_id=run_id, namespace=namespace, name=name, attempt=attempt
@@ -294,7 +296,8 @@ def _same_view(catalog: SqlCatalog, previous: dict[str, Any], winner: Head) -> b
     return all(theirs.get(key) == previous.get(key) for key in same)
 
 
-def _folder_and_version(location: str) -> tuple[str, int]:
+def folder_and_version(location: str) -> tuple[str, int]:
+    """The folder of a metadata file, and the number that its name starts with."""
     folder, _, file = location.rpartition("/")
     number = file.partition("-")[0]
     # Hadoop's own names (v3.metadata.json) and foreign ones start again at zero.

@@ -63,6 +63,19 @@ def log_previous(document: Document, location: str, now_ms: int) -> Document:
     }
 
 
+def dated(document: Document, base: Document | None, now_ms: int) -> Document:
+    """The document with the target's own history: what was staged became current just now.
+
+    Spark forgets the history of a table that it replaces, and dates a snapshot by when it was
+    written. How long ago a snapshot stopped being read is told from this log.
+    """
+    current = _main(document)
+    known = (base or {}).get("snapshot-log") or []
+    if current is not None and (base is None or current != _main(base)):
+        known = [*known, {"snapshot-id": current, "timestamp-ms": now_ms}]
+    return {**document, "snapshot-log": history(known, _ids(document))}
+
+
 def same_data(base: Document, theirs: Document) -> bool:
     """Whether a table changed at most in tags, properties, statistics or expired snapshots."""
     if any(base.get(key) != theirs.get(key) for key in _SAME) or _main(base) != _main(theirs):
@@ -81,7 +94,7 @@ def reapply(base: Document, theirs: Document, ours: Document) -> Document:
     snapshots = [s for s in ours.get("snapshots") or [] if s["snapshot-id"] not in expired]
     kept = {s["snapshot-id"] for s in snapshots}
     merged["snapshots"] = snapshots
-    merged["snapshot-log"] = _history(ours.get("snapshot-log") or [], kept)
+    merged["snapshot-log"] = history(ours.get("snapshot-log") or [], kept)
     refs = _three_way(_refs(base), _refs(theirs), _refs(ours))
     merged["refs"] = {name: ref for name, ref in refs.items() if ref["snapshot-id"] in kept}
     if "main" in ours.get("refs", {}):
@@ -177,7 +190,7 @@ def _by_snapshot(entries: list[dict[str, Any]] | None) -> dict[int, dict[str, An
     return {entry["snapshot-id"]: entry for entry in entries or []}
 
 
-def _history(log: list[dict[str, Any]], kept: set[int]) -> list[dict[str, Any]]:
+def history(log: list[dict[str, Any]], kept: set[int]) -> list[dict[str, Any]]:
     """The log after its last lost snapshot: a gap in it would tell a false history."""
     for place in range(len(log) - 1, -1, -1):
         if log[place]["snapshot-id"] not in kept:

@@ -46,12 +46,16 @@ class Staged(msgspec.Struct, frozen=True):
 
 
 class LeaseRecord(msgspec.Struct, frozen=True):
-    """Who holds a lease, and until when (seconds since the epoch)."""
+    """Who holds a lease, since when and until when (seconds since the epoch).
+
+    One of an older release does not say since when, so it counts as held for ever.
+    """
 
     host: str
     pid: int
     started: int | None
     expires: float
+    began: float = 0.0
 
 
 def stage_schema(schema: str) -> str:
@@ -127,6 +131,7 @@ class Lease:
         self._namespaces = [stage_schemas] if isinstance(stage_schemas, str) else [*stage_schemas]
         self._key = LEASE + run_id
         self._ttl = ttl
+        self._began = time.time()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._renew, name=self._key, daemon=True)
         self.error: SqbError | None = None
@@ -158,7 +163,7 @@ class Lease:
 
     def _write(self) -> None:
         record = LeaseRecord(
-            _this_host(), os.getpid(), _started(os.getpid()), time.time() + self._ttl
+            _this_host(), os.getpid(), _started(os.getpid()), time.time() + self._ttl, self._began
         )
         text = msgspec.json.encode(record).decode()
         for namespace in self._namespaces:
@@ -174,20 +179,27 @@ def lapsed(catalog: SqlCatalog, stage_schema: str, now: float) -> list[Head]:
 
 def live_runs(catalog: SqlCatalog, stage_schema: str, now: float) -> set[str]:
     """Run ids that hold a live lease on a stage schema."""
+    return set(live_leases(catalog, stage_schema, now))
+
+
+def live_leases(catalog: SqlCatalog, stage_schema: str, now: float) -> dict[str, LeaseRecord]:
+    """The live leases on a stage schema by run id."""
     properties = catalog.namespace_properties(stage_schema)
-    leases = {k.removeprefix(LEASE): v for k, v in properties.items() if k.startswith(LEASE)}
-    return {run_id for run_id, text in leases.items() if _is_live(text, now)}
+    texts = {k.removeprefix(LEASE): v for k, v in properties.items() if k.startswith(LEASE)}
+    leases = {run_id: _live(text, now) for run_id, text in texts.items()}
+    return {run_id: lease for run_id, lease in leases.items() if lease is not None}
 
 
-def _is_live(text: str, now: float) -> bool:
+def _live(text: str, now: float) -> LeaseRecord | None:
     try:
         lease = msgspec.json.decode(text, type=LeaseRecord)
     except msgspec.DecodeError:
-        return False
+        return None
     if lease.expires <= now:
-        return False
+        return None
     # The processes of another host can't be seen from here: its lease stands until it expires.
-    return lease.host != _this_host() or _is_alive(lease.pid, lease.started)
+    alive = lease.host != _this_host() or _is_alive(lease.pid, lease.started)
+    return lease if alive else None
 
 
 def _is_alive(pid: int, started: int | None) -> bool:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from sqb.errors import SqbError, did_you_mean
+from sqb.project.durations import duration_seconds
 from sqb.project.key_values import WrongError, shown
 from sqb.project.keys import ALIASES, KEYS, normal_value
 from sqb.project.names import is_identifier
@@ -86,6 +87,17 @@ _SETTING = Value(_is_settings, "a text, a number, true or false")
 _COUNT = Value(lambda value: _is_whole(value, 1), "a whole number of at least 1")
 _NATURAL = Value(lambda value: _is_whole(value, 0), "a whole number of at least 0")
 
+
+def _duration(least: int) -> Value:
+    """A duration of at least so many seconds: what is younger may still be in use."""
+    return Value(
+        lambda value: isinstance(value, str) and (duration_seconds(value) or 0) >= least,
+        f'a duration of at least {least // 60} minutes such as "90m" or "2d"'
+        if least > 60
+        else 'a duration of at least a minute such as "90m" or "2d"',
+    )
+
+
 _CATALOG: Mapping[str, Rule] = {
     "name": _IDENTIFIER,
     "type": _TEXT,
@@ -148,6 +160,13 @@ SCHEMA: Mapping[str, Rule] = {
         "retention_days": _NATURAL,
         "max_checkpoints": _COUNT,
         "exclude_patterns": _TEXTS,
+        "automatic": _FLAG,
+        "keep_snapshots": _COUNT,
+        "reader_grace": _duration(60),
+        "orphan_age": _duration(3_600),
+        "compact": _FLAG,
+        "compact_min_files": _COUNT,
+        "compact_target_mb": _COUNT,
     },
     "dbt": {
         "project_dir": _TEXT,

@@ -52,11 +52,18 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class JanitorConfig(msgspec.Struct, frozen=True):
-    """``[janitor]``."""
+    """``[janitor]``: what upkeep keeps, and what it leaves alone."""
 
     retention_days: int = 30
     max_checkpoints: int = 20
     exclude_patterns: tuple[str, ...] = ()
+    automatic: bool = True
+    keep_snapshots: int = 20
+    reader_grace: str = "1h"
+    orphan_age: str = "3d"
+    compact: bool = True
+    compact_min_files: int = 100
+    compact_target_mb: int = 128
 
 
 class Config(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from sqb.lake.metadata import TableFacts
+from sqb.project.config import Config
 
 
 class Consumed(msgspec.Struct, frozen=True, array_like=True):
@@ -30,8 +31,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     compare. ``through`` has the data ids of the tables that were read through views, to tell later
     which of them moved. ``pins`` has the snapshot of every table that was read, also through
     views: what a refresh by rows starts from, so upkeep must keep it. ``seen`` says of each source
-    that is watched by a value which version of it gave the value. ``ts`` is in microseconds since
-    the epoch.
+    that is watched by a value which version of it gave the value. ``owner`` names the project and
+    the target schema it was built for. ``ts`` is in microseconds since the epoch.
     """
 
     node: str
@@ -55,6 +56,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     through: dict[str, str] = {}
     pins: dict[str, int] = {}
     seen: dict[str, str] = {}
+    owner: str = ""
 
     def read(self) -> dict[str, str]:
         """The data ids of all that it was made from, also behind views."""
@@ -63,6 +65,11 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     def consumed(self) -> dict[str, Consumed]:
         """The inputs by name."""
         return {item.name: item for item in self.inputs}
+
+
+def owner_of(config: Config) -> str:
+    """Whose relations these are: two people share a project, but not a target schema."""
+    return f"{config.name}/{config.target.schema}"
 
 
 _decoder = msgspec.json.Decoder(Record)

@@ -117,6 +117,13 @@ class StateStore:
                 return text_of(row["definition_b64"])
         return None
 
+    def carry(self, before: str, after: str) -> None:
+        """A state table's metadata moved, its newest rows did not: what is known stays known."""
+        known = self._cached.tables.pop(before, None)
+        if known is not None:
+            self._cached.tables[after] = known
+            self._save(None)
+
     def open(self) -> IcebergCatalog:
         """pyiceberg's catalog, imported and opened once; over a second the first time."""
         if self._iceberg is None:

@@ -103,6 +103,19 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
     return blank + text if right else text + blank
 
 
+def size(number: int) -> str:
+    """
+    >>> size(0), size(999), size(123_456), size(5_000_000_000)
+    ('0 B', '999 B', '123.5 kB', '5.0 GB')
+    """
+    value, unit = float(number), "B"
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if value < 1000 or unit == "TB":
+            break
+        value /= 1000
+    return f"{number} B" if unit == "B" else f"{value:.1f} {unit}"
+
+
 def some(names: Sequence[str], width: int) -> str:
     """As many names as fit into ``width`` columns, then how many are left.
 

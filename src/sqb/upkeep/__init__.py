@@ -1,0 +1,1 @@
+"""Keeping the lake small: what may be removed, removing it, and packing what is scattered."""
