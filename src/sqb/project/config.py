@@ -284,12 +284,6 @@ def _check_available(config: Config, layers: _Layers, here: KeyPath) -> None:
             (("catalog", "warehouse"), (*here, "catalog", "warehouse")),
         ),
         (
-            config.spark.remote is not None,
-            "Spark Connect (`spark.remote`)",
-            "0.2",
-            (("spark", "remote"), (*here, "spark", "remote")),
-        ),
-        (
             config.settings.virtual_environments,
             "`virtual_environments = true`",
             "0.5",

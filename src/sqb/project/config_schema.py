@@ -218,7 +218,7 @@ def wrong_value(
 
 
 def _found(path: KeyPath, value: object) -> str:
-    if any(part in ("connection", "properties", "conf", "vars", "uri") for part in path):
+    if any(part in ("connection", "properties", "conf", "vars", "uri", "remote") for part in path):
         return "has a wrong value"
     if value == "":
         return "is empty"

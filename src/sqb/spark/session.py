@@ -1,4 +1,4 @@
-"""Classic Spark sessions: start one quietly, check one that was handed in, stop it for good.
+"""Spark sessions: start one quietly, check one that was handed in, stop it for good.
 
 What a session is configured with is decided in ``settings``, sharing one among threads is in
 ``pool``. The JVM's output goes to a file and never to the terminal.
@@ -24,6 +24,7 @@ import msgspec
 from sqb.errors import SqbError
 from sqb.spark.jars import cache_dir, resolve_jars
 from sqb.spark.java import find_java, java_home_for_spark
+from sqb.spark.kinds import add_tag, interrupt, is_connect, name_jobs
 from sqb.spark.pool import SessionPool
 from sqb.spark.settings import (
     CATALOG_CLASS,
@@ -73,15 +74,21 @@ def start_session(
 ) -> SparkSession:
     """Start a JVM and a session in it; what the JVM prints goes to ``log_file``.
 
+    Where ``settings`` name a Spark Connect server, the session is one of that server's.
+
     pyspark's own handler of Ctrl-C is not left in place: it would cancel every job of the
     process, and outlive the session. Interrupting is the caller's business, see ``interrupt``.
     """
     if settings.remote is not None:
-        raise SqbError(
-            "C011",
-            "Spark Connect arrives in release 0.2",
-            help="remove `remote` from [spark], and set `master` if Spark is not local",
-        )
+        from sqb.spark.connect import open_remote
+
+        session = open_remote(settings.remote)
+        try:
+            check_session(session, settings, "the Spark Connect server")
+        except BaseException:
+            session.stop()
+            raise
+        return session
     java_home = java_home_for_spark(find_java(environ), cache_dir(environ))
     progress = sys.stderr
     jars = resolve_jars(settings.packages, settings.jars, environ=environ, progress=progress)
@@ -105,6 +112,9 @@ def start_session(
 
 def stop_session(session: SparkSession) -> None:
     """Stop the session, and wait until its JVM has ended."""
+    if is_connect(session):
+        session.stop()
+        return
     from pyspark import SparkContext
 
     context = session.sparkContext
@@ -121,53 +131,38 @@ def stop_session(session: SparkSession) -> None:
     running.scratch.cleanup()
 
 
-def check_session(session: SparkSession, settings: SparkSettings) -> None:
-    """Refuse a session that was handed in and can't work on the project's lake.
+def check_session(
+    session: SparkSession,
+    settings: SparkSettings,
+    what: str = "the Spark session that was handed in",
+) -> None:
+    """Refuse a session that sqb did not configure and that can't work on the project's lake.
 
     Names the settings to add. A session with the catalog's cache on would silently read old
     tables, and one that opens another catalog of the same name would write elsewhere.
     """
     prefix = f"spark.sql.catalog.{settings.catalog_name}"
     wanted = spark_conf(settings, ())
+    # all at once: with Connect each question is a call over the network
+    there = session.conf.getAll
     missing: list[str] = []
-    extensions = session.conf.get("spark.sql.extensions", "") or ""
+    extensions = there.get("spark.sql.extensions") or ""
     if EXTENSIONS not in (part.strip() for part in extensions.split(",")):
         missing.append(f"spark.sql.extensions={EXTENSIONS}")
-    if session.conf.get(prefix, None) != CATALOG_CLASS:
+    if there.get(prefix) != CATALOG_CLASS:
         missing.append(f"{prefix}={CATALOG_CLASS}")
-    if (session.conf.get(f"{prefix}.cache-enabled", None) or "true").lower() != "false":
+    if (there.get(f"{prefix}.cache-enabled") or "true").lower() != "false":
         missing.append(f"{prefix}.cache-enabled=false")
     for name in ("type", "uri"):
         expected = wanted[f"{prefix}.{name}"]
-        if session.conf.get(f"{prefix}.{name}", None) != expected:
+        if there.get(f"{prefix}.{name}") != expected:
             missing.append(f"{prefix}.{name}={redact(expected, wanted)}")
     if missing:
         raise SqbError(
             "J004",
-            "the Spark session that was handed in lacks settings: " + ", ".join(missing),
-            help="set them when the session is built; docs/python.md shows how",
+            f"{what} lacks settings: " + ", ".join(missing),
+            help="set them where it is built or started; `sqb spark conf` prints all of them",
         )
-
-
-def name_jobs(session: SparkSession, text: str | None) -> None:
-    """Describe the Spark jobs that this thread starts from now on; None ends it."""
-    # pyspark hands None through, which removes the description; its annotation forgets that.
-    session.sparkContext.setJobDescription(text)  # type: ignore[arg-type]
-
-
-def add_tag(session: SparkSession, tag: str) -> None:
-    """Mark the jobs that this thread starts from now on, so that ``interrupt`` finds them."""
-    # Not SparkSession.addTag: in a classic session its interruptTag finds only the tags of the
-    # thread that calls it, and interrupting is done from another one.
-    session.sparkContext.addJobTag(tag)
-
-
-def interrupt(session: SparkSession, tag: str) -> None:
-    """Cancel the running jobs of every thread that carries ``tag``; any thread may call it.
-
-    Jobs that start afterwards under the same tag are not stopped.
-    """
-    session.sparkContext.cancelJobsWithTag(tag)
 
 
 def _launch(
