@@ -333,11 +333,14 @@ class Project:
         """The Spark session: the one handed in, else this project's own, started on first use."""
         from sqb.spark.session import check_session, start_session
         from sqb.spark.settings import settings_of
+        from sqb.spark.warm import borrow
 
         settings = settings_of(self.config)
         if self._given is not None:
             check_session(self._given, settings)
             return self._given
+        if self._own is None:
+            self._own = borrow(settings, self.environ)
         if self._own is None:
             self._own = start_session(
                 settings,

@@ -174,6 +174,12 @@ _OPTIONS = (
         "--debug", envvar="SQB_DEBUG", is_flag=True, help="Print the traceback of an error."
     ),
     click.option(
+        "--no-warm",
+        envvar="SQB_NO_WARM",
+        is_flag=True,
+        help="Do not use the project's warm Spark.",
+    ),
+    click.option(
         "--log-file",
         envvar="SQB_LOG_FILE",
         metavar="FILE",
@@ -191,6 +197,7 @@ _NAMES = (
     "verbose",
     "quiet",
     "debug",
+    "no_warm",
     "log_file",
 )
 
