@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+# Builds of the tests leave no work behind, and find none that another run left.
+os.environ["SQB_NO_CLASS_ARCHIVE"] = "1"
+
+
 @pytest.fixture(scope="session")
 def jars() -> list[Path]:
     """The default jars, fetched into the user's cache if they are not there."""

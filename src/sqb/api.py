@@ -21,6 +21,7 @@ from sqb.compile.nodes import Compiled
 from sqb.errors import SqbError, did_you_mean
 from sqb.execution.events import BuildResult, Event
 from sqb.execution.look import Observed, look
+from sqb.execution.sessions import Sessions
 from sqb.freshness.observe import observe_sources
 from sqb.graph.graph import Graph
 from sqb.graph.selectors import Selectable, select
@@ -86,8 +87,7 @@ class Project:
         self.config: Config = load_config(
             self.root, target=target, cli_vars=dict(vars or {}), environ=self.environ
         )
-        self._given = spark
-        self._own: SparkSession | None = None
+        self._sessions = Sessions(self.config, self.environ, spark)
 
     # Compile
 
@@ -286,10 +286,12 @@ class Project:
         hear = artifacts.listening(listener)
 
         def open_session() -> SparkSession:
-            if self._given is not None or self._own is not None:
+            if self._sessions.there:
                 return self.session()
             hear(Event("spark_starting"))
-            session = self.session(artifacts.folder / "spark.log")
+            session = self.session(
+                artifacts.folder / "spark.log", input_bytes=run.input_bytes(plan)
+            )
             hear(Event("spark_started"))
             return session
 
@@ -305,6 +307,7 @@ class Project:
         )
         self.facts.save(h.location for h in observed.heads.values())
         artifacts.finish(result)
+        self._sessions.content = not result.failed and not result.interrupted
         return result
 
     def _run(
@@ -329,26 +332,11 @@ class Project:
             self.environ,
         )
 
-    def session(self, log_file: Path | None = None) -> SparkSession:
+    def session(
+        self, log_file: Path | None = None, *, input_bytes: int | None = None
+    ) -> SparkSession:
         """The Spark session: the one handed in, else this project's own, started on first use."""
-        from sqb.spark.session import check_session, start_session
-        from sqb.spark.settings import settings_of
-        from sqb.spark.warm import borrow
-
-        settings = settings_of(self.config)
-        if self._given is not None:
-            check_session(self._given, settings)
-            return self._given
-        if self._own is None:
-            self._own = borrow(settings, self.environ)
-        if self._own is None:
-            self._own = start_session(
-                settings,
-                log_file=log_file or self.work_dir / "spark.log",
-                app_name=f"sqb {self.config.name}",
-                environ=self.environ,
-            )
-        return self._own
+        return self._sessions.get(log_file or self.work_dir / "spark.log", input_bytes)
 
     def query(self, sql: str) -> DataFrame:
         """Run a query in which names mean what they mean in a model."""
@@ -416,11 +404,7 @@ class Project:
         A session that was handed in goes on.
         """
         self.store.close()
-        if self._own is not None:
-            from sqb.spark.session import stop_session
-
-            stop_session(self._own)
-            self._own = None
+        self._sessions.close()
 
     def __enter__(self) -> Project:  # noqa: PYI034 - Self needs Python 3.11
         return self

@@ -105,7 +105,7 @@ def _work(request: dict[str, Any]) -> tuple[int, object]:
     if request["cli"] is not None:
         from sqb.cli.main import run
 
-        Project.session = lambda _self, _log=None: spark  # type: ignore[method-assign]
+        Project.session = lambda *_, **__: spark  # type: ignore[method-assign]
         return run([*request["cli"], "--project-dir", request["root"]]), None
     result = Project(request["root"], spark=spark).build(request["select"])
     nodes = {n.name: [n.status, n.reason, n.error] for n in result.nodes}

@@ -19,7 +19,9 @@ from sqb.lake.catalog import Head, SqlCatalog
 from sqb.lake.facts import FactsCache
 from sqb.lake.metadata import TableFacts
 from sqb.planning.cascade import Verdict
+from sqb.planning.plan import Plan
 from sqb.planning.situation import Situation, definition_local
+from sqb.planning.volume import input_bytes
 from sqb.project.config import Config
 from sqb.sql.version import scheme
 from sqb.state.record import Consumed, Record
@@ -129,6 +131,18 @@ class Run:
             return full_name(self.catalog.name, expected.namespace, expected.relation)
         source = self.compiled.sources[name]
         return full_name(self.catalog.name, source.namespace, source.table)
+
+    def input_bytes(self, plan: Plan) -> int | None:
+        """How many bytes the work of a plan reads; None if that is not known beforehand."""
+        sizes: dict[str, int | None] = {}
+        for name in self.compiled.sources:
+            facts = self.relation(name)
+            sizes[name] = facts.total_bytes if facts is not None and facts.kind == "table" else None
+        for name, facts in self.situation.relations.items():
+            if facts.kind == "table":
+                sizes[name] = facts.total_bytes
+        inputs = {name: node.inputs for name, node in self.situation.expected.items()}
+        return input_bytes({node.name for node in plan.work}, inputs, sizes)
 
     # What is recorded
 

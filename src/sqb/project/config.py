@@ -108,6 +108,8 @@ def load_config(
             packages=tuple(spark.get("packages", ())),
             jars=tuple(_absolute(jar, root, environ) for jar in spark.get("jars", ())),
             conf=_flat(spark.get("conf", {})),
+            small_input_mb=spark.get("small_input_mb", 256),
+            class_archive=spark.get("class_archive", True),
         ),
         settings=Settings(**layers.merged(("settings",))),
         defaults=_normal(layers.merged(("defaults",))),

@@ -99,6 +99,8 @@ _SPARK: Mapping[str, Rule] = {
     "packages": _TEXTS,
     "jars": _TEXTS,
     "conf": AnyKey(_SETTING),
+    "small_input_mb": _NATURAL,
+    "class_archive": _FLAG,
 }
 _STATE: Mapping[str, Rule] = {
     "backend": _one_of("duckdb", "postgres"),

@@ -15,20 +15,22 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from sqb.errors import SqbError
+from sqb.spark import jvm
 from sqb.spark.jars import cache_dir, resolve_jars
-from sqb.spark.java import find_java, java_home_for_spark
+from sqb.spark.java import Java, find_java, java_home_for_spark
 from sqb.spark.kinds import add_tag, interrupt, is_connect, name_jobs
 from sqb.spark.pool import SessionPool
 from sqb.spark.settings import (
     CATALOG_CLASS,
     EXTENSIONS,
+    JAVA_OPTIONS,
     SparkSettings,
     launch_conf,
     redact,
@@ -70,7 +72,13 @@ _starting = threading.Lock()
 
 
 def start_session(
-    settings: SparkSettings, *, log_file: Path, app_name: str, environ: Mapping[str, str]
+    settings: SparkSettings,
+    *,
+    log_file: Path,
+    app_name: str,
+    environ: Mapping[str, str],
+    input_bytes: int | None = None,
+    java_options: str | None = None,
 ) -> SparkSession:
     """Start a JVM and a session in it; what the JVM prints goes to ``log_file``.
 
@@ -78,6 +86,9 @@ def start_session(
 
     pyspark's own handler of Ctrl-C is not left in place: it would cancel every job of the
     process, and outlive the session. Interrupting is the caller's business, see ``interrupt``.
+
+    ``input_bytes`` is what the work ahead reads, if that is known: the JVM is tuned by it.
+    ``java_options`` are given instead of chosen ones.
     """
     if settings.remote is not None:
         from sqb.spark.connect import open_remote
@@ -89,13 +100,18 @@ def start_session(
             session.stop()
             raise
         return session
-    java_home = java_home_for_spark(find_java(environ), cache_dir(environ))
+    java = find_java(environ)
+    java_home = java_home_for_spark(java, cache_dir(environ))
     progress = sys.stderr
     jars = resolve_jars(settings.packages, settings.jars, environ=environ, progress=progress)
     scratch = tempfile.TemporaryDirectory(prefix="sqb-spark-", ignore_cleanup_errors=True)
     # Spark's own catalog wants a folder even if unused; the working directory must stay clean.
     defaults = {"spark.app.name": app_name, "spark.sql.warehouse.dir": scratch.name}
     conf = defaults | spark_conf(settings, jars)
+    if java_options is None:
+        java_options = _options(settings, java, jars, environ, input_bytes)
+    if java_options:
+        conf[JAVA_OPTIONS] = java_options
     variables = {"JAVA_HOME": java_home}
     if settings.is_local:
         # Python functions must run on the interpreter that pickled them.
@@ -110,7 +126,28 @@ def start_session(
     return session
 
 
-def stop_session(session: SparkSession) -> None:
+def _options(
+    settings: SparkSettings,
+    java: Java,
+    jars: Sequence[Path],
+    environ: Mapping[str, str],
+    input_bytes: int | None,
+) -> str:
+    from sqb.spark.archive import archive_path, wanted
+
+    own = settings.conf.get(JAVA_OPTIONS, "")
+    if not settings.is_local:
+        return own
+    archive = archive_path(settings, java, jars, environ) if wanted(settings, environ) else None
+    return jvm.java_options(
+        own,
+        input_bytes=input_bytes,
+        small_bytes=settings.small_input_mb * 1_000_000,
+        archive=archive if archive is not None and archive.exists() else None,
+    )
+
+
+def stop_session(session: SparkSession, *, seconds: float = _STOP_SECONDS) -> None:
     """Stop the session, and wait until its JVM has ended."""
     if is_connect(session):
         session.stop()
@@ -127,7 +164,7 @@ def stop_session(session: SparkSession) -> None:
     if running.process is not None and gateway is not None:
         SparkContext._gateway = None
         SparkContext._jvm = None
-        _end_jvm(gateway, running.process)
+        _end_jvm(gateway, running.process, seconds)
     running.scratch.cleanup()
 
 
@@ -228,13 +265,15 @@ def _abandon(gateway: JavaGateway | None) -> None:
         _end_jvm(gateway, gateway.proc)
 
 
-def _end_jvm(gateway: JavaGateway, process: subprocess.Popen[bytes]) -> None:
+def _end_jvm(
+    gateway: JavaGateway, process: subprocess.Popen[bytes], seconds: float = _STOP_SECONDS
+) -> None:
     """Close the connection and the pipe whose end tells the JVM to exit, then wait for it."""
     gateway.shutdown()
     if process.stdin is not None:
         process.stdin.close()
     try:
-        process.wait(_STOP_SECONDS)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
