@@ -1,4 +1,4 @@
-"""The Spark session of a project: handed in, borrowed from a warm server, or started on first use."""
+"""The Spark session of a project: handed in, borrowed from a warm server, or started."""
 
 from __future__ import annotations
 

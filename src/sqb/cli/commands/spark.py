@@ -126,6 +126,32 @@ def _lines(found: dict[str, Any]) -> list[str]:
     return [state]
 
 
+def conf(call: Call, *, format_: str) -> None:
+    """Print the settings that open the lake elsewhere."""
+    from sqb.spark.elsewhere import rendered
+    from sqb.spark.settings import settings_of
+
+    call.no_selection("spark conf")
+    config = call.project().config
+    text = rendered(
+        settings_of(config), format_, target=config.target.name, schema=config.target.schema
+    )
+    if call.out.json:
+        call.out.document({"schema_version": 1, "format": format_, "text": text})
+    else:
+        call.out.raw(text)
+
+
+_format = click.option(
+    "--format",
+    "format_",
+    envvar="SQB_FORMAT",
+    type=click.Choice(["defaults", "submit", "pyiceberg", "dbt"]),
+    default="defaults",
+    show_default=True,
+    help="spark-defaults.conf, arguments of spark-submit, .pyiceberg.yaml, or a dbt profile.",
+)
+
 _idle = click.option(
     "--idle",
     envvar="SQB_IDLE",
@@ -154,5 +180,10 @@ command = click.Group(
             help="Say whether there is a warm Spark, and whether commands use it.",
             example="sqb spark status\nsqb spark status --json",
         )(status),
+        "conf": sqb_command(
+            "conf",
+            help="Print the settings that open the project's lake elsewhere.",
+            example="sqb spark conf > spark-defaults.conf\nsqb spark conf --format pyiceberg",
+        )(_format(conf)),
     },
 )
