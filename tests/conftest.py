@@ -87,6 +87,8 @@ def spark(
         )
         server.wait()
         settings = msgspec.structs.replace(settings, remote=server.remote)
+        # for processes that the tests start
+        os.environ["SQB_TEST_REMOTE"] = server.remote
     session = start_session(settings, log_file=spark_log, app_name="sqb tests", environ=os.environ)
     gateway = None if server else session.sparkContext._gateway
     yield session

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import select
 import socket
 import subprocess
 import sys
@@ -23,6 +24,8 @@ from sqb.spark.settings import SparkSettings
 PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
 _HOST = "127.0.0.1"
 _STOP_SECONDS = 40
+#: How often the server process looks whether its JVM is still there.
+_LOOK_SECONDS = 1.0
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -120,7 +123,7 @@ def _free_port() -> int:
 
 def main() -> int:
     """The server process."""
-    from sqb.spark.session import start_session, stop_session
+    from sqb.spark.session import has_ended, start_session, stop_session
 
     request = msgspec.json.decode(sys.stdin.buffer.readline(), type=Request)
     settings = request.settings
@@ -139,7 +142,9 @@ def main() -> int:
         _tell(Answer({"code": error.code, "message": error.message, "help": error.help}))
         return error.exit_code
     _tell(Answer())
-    sys.stdin.buffer.read()
+    while not select.select([sys.stdin], [], [], _LOOK_SECONDS)[0]:
+        if has_ended(session):
+            return 1
     stop_session(session)
     return 0
 

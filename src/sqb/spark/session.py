@@ -168,6 +168,13 @@ def stop_session(session: SparkSession, *, seconds: float = _STOP_SECONDS) -> No
     running.scratch.cleanup()
 
 
+def has_ended(session: SparkSession) -> bool:
+    """Has the JVM of a session that was started here gone?"""
+    running = _running.get(session.sparkContext.applicationId)
+    process = running.process if running is not None else None
+    return process is not None and process.poll() is not None
+
+
 def check_session(
     session: SparkSession,
     settings: SparkSettings,
