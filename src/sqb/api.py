@@ -343,6 +343,7 @@ class Project:
         from sqb.compile.compiler import names_of
         from sqb.compile.resolve import rebind
         from sqb.execution.statement import full_name, render
+        from sqb.execution.volume import bytes_behind
 
         sql = sql.strip().rstrip("; \n\t")
         names = names_of(self.config, self.compiled)
@@ -357,7 +358,11 @@ class Project:
             return full_name(self.catalog.name, source.namespace, source.table), False
 
         text = render(sql, analysis, bindings, place, {}).text
-        return self.session().sql(text)
+        if self._sessions.there:
+            return self.session().sql(text)
+        read = [binding.name for binding in bindings]
+        size = bytes_behind(read, self.expected, sources, self.catalog.heads(), self.facts)
+        return self.session(input_bytes=size).sql(text)
 
     def explain(self, name: str) -> Explanation:
         """Why a node would run or not, and the SQL a run would send."""

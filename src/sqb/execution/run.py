@@ -13,6 +13,7 @@ import msgspec
 
 from sqb.compile.nodes import Compiled
 from sqb.execution.statement import full_name
+from sqb.execution.volume import bytes_behind
 from sqb.identity.data_id import InputState, source_data, view_state
 from sqb.identity.expected import Expected, compose_version
 from sqb.lake.catalog import Head, SqlCatalog
@@ -21,7 +22,6 @@ from sqb.lake.metadata import TableFacts
 from sqb.planning.cascade import Verdict
 from sqb.planning.plan import Plan
 from sqb.planning.situation import Situation, definition_local
-from sqb.planning.volume import input_bytes
 from sqb.project.config import Config
 from sqb.sql.version import scheme
 from sqb.state.record import Consumed, Record
@@ -134,15 +134,9 @@ class Run:
 
     def input_bytes(self, plan: Plan) -> int | None:
         """How many bytes the work of a plan reads; None if that is not known beforehand."""
-        sizes: dict[str, int | None] = {}
-        for name in self.compiled.sources:
-            facts = self.relation(name)
-            sizes[name] = facts.total_bytes if facts is not None and facts.kind == "table" else None
-        for name, facts in self.situation.relations.items():
-            if facts.kind == "table":
-                sizes[name] = facts.total_bytes
-        inputs = {name: node.inputs for name, node in self.situation.expected.items()}
-        return input_bytes({node.name for node in plan.work}, inputs, sizes)
+        work = [node.name for node in plan.work]
+        expected, sources = self.situation.expected, self.compiled.sources
+        return bytes_behind(work, expected, sources, self.heads, self.facts, built=True)
 
     # What is recorded
 
