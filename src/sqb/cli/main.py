@@ -31,7 +31,7 @@ COMMANDS: dict[str, str] = {
     "query": "Run a query in which names mean what they mean in a model.",
     "history": "List what was built, and when.",
     "lineage": "Show what a model reads and what reads it.",
-    "spark": "Keep a warm Spark for the project; print how to open its lake elsewhere.",
+    "spark": "Keep a warm Spark; print how to open the lake elsewhere.",
     "debug": "Check Java, Spark, the jars, the project and the catalog.",
     "clean": "Remove .sqb, the disposable folder.",
     "completion": "Print a completion script for a shell.",

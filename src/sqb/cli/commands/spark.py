@@ -163,7 +163,7 @@ _idle = click.option(
 
 command = click.Group(
     "spark",
-    help="A warm Spark for the project, and how to open its lake elsewhere.",
+    help="Keep a warm Spark for the project; print how to open its lake elsewhere.",
     epilog="\b\nExample:\n  sqb spark start\n  sqb build\n  sqb spark stop",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     commands={
