@@ -6,7 +6,10 @@ Imports next to nothing: what a warm command takes is what is imported before it
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 def main() -> NoReturn:

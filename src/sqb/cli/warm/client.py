@@ -5,15 +5,16 @@ Whatever keeps a warm Spark from being used, the answer is None and the command 
 
 from __future__ import annotations
 
-import array
-import json
 import os
-import signal
-import socket
 import sys
-from types import FrameType
 
 from sqb.cli.warm import place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from types import FrameType
+    from typing import Any
 
 #: Commands that are faster where everything is loaded. The others start or stop things themselves.
 COMMANDS = frozenset(
@@ -84,6 +85,8 @@ def _run(connection: socket.socket, arguments: list[str]) -> int | None:
         "umask": umask,
         "encodings": [stream.encoding for stream in (sys.stdin, sys.stdout, sys.stderr)],
     }
+    import signal
+
     signals = _Signals()
     connection.settimeout(_ACCEPT_SECONDS)
     try:
@@ -113,6 +116,10 @@ def _run(connection: socket.socket, arguments: list[str]) -> int | None:
 
 def send(connection: socket.socket, request: dict[str, object], streams: list[int]) -> None:
     """One request: its length, its JSON, and the streams on the first byte."""
+    import array
+    import json
+    import socket
+
     data = json.dumps(request).encode()
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", streams))] if streams else []
     connection.sendmsg([len(data).to_bytes(4, "big")], rights)
@@ -120,6 +127,8 @@ def send(connection: socket.socket, request: dict[str, object], streams: list[in
 
 
 def _line(connection: socket.socket) -> dict[str, int]:
+    import json
+
     data = b""
     while not data.endswith(b"\n"):
         part = connection.recv(4096)
@@ -134,9 +143,11 @@ class _Signals:
     """Passes signals on to the process that is the command; those that came early wait."""
 
     def __init__(self) -> None:
+        import signal
+
         self._pid: int | None = None
         self._early: list[int] = []
-        self._before = {}
+        self._before: dict[int, Any] = {}
         for name in (*_FORWARDED, "SIGTSTP"):
             number = getattr(signal, name)
             if signal.getsignal(number) is not signal.SIG_IGN:
@@ -148,6 +159,8 @@ class _Signals:
             self._pass(number)
 
     def restore(self) -> None:
+        import signal
+
         for number, handler in self._before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         if self._pid is None and self._early:
@@ -162,6 +175,8 @@ class _Signals:
             self._pass(number)
 
     def _pass(self, number: int) -> None:
+        import signal
+
         if self._pid is None:
             return
         try:

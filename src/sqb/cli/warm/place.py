@@ -5,13 +5,16 @@ On the way of every command, so nothing but small parts of the standard library 
 
 from __future__ import annotations
 
-import json
 import os
-import socket
 import sys
-from typing import Any
 
 import sqb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # typing itself, and what talks to a warm Spark, is loaded only where there is one
+    import socket
+    from typing import Any
 
 PROJECT_FILE = "sqlbuild_project.toml"
 FOLDER = (".sqb", "spark")
@@ -39,6 +42,10 @@ def inside(root: str, *names: str) -> str:
 
 def read_state(root: str) -> dict[str, Any] | None:
     """What the warm Spark of a project wrote about itself, None if there is none."""
+    if not os.path.exists(inside(root, STATE)):  # noqa: PTH110
+        return None
+    import json
+
     try:
         with open(inside(root, STATE), encoding="utf-8") as file:  # noqa: PTH123
             found = json.load(file)
@@ -72,6 +79,8 @@ def misfit(state: dict[str, Any]) -> str | None:
 
 def call(state: dict[str, Any], seconds: float) -> socket.socket | None:
     """A connection to the warm Spark, None if nobody answers."""
+    import socket
+
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(seconds)
     try:
@@ -84,6 +93,8 @@ def call(state: dict[str, Any], seconds: float) -> socket.socket | None:
 
 def _host() -> str:
     """Host name and process-id namespace: a container may share folder and name, not processes."""
+    import socket
+
     try:
         return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115
     except OSError:
