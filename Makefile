@@ -32,7 +32,7 @@ test: install
 
 # The execution suite on a Spark Connect server and on a cluster of this machine; some minutes each.
 test-cluster: install
-	SQB_TEST_SPARK=connect $(BIN)/python -m pytest tests/execution tests/spark/test_elsewhere.py
+	SQB_TEST_SPARK=connect $(BIN)/python -m pytest tests/execution tests/spark/test_connect.py tests/spark/test_elsewhere.py
 	SQB_TEST_SPARK=cluster $(BIN)/python -m pytest tests/execution tests/spark/test_cluster.py
 
 check: install
