@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 # Bytecode makes each start of the command faster, so it is written whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test check format bench bench-plan bench-build bench-life lock clean
+.PHONY: install demo test test-cluster check format bench bench-plan bench-build bench-start bench-life lock clean
 
 install: $(STAMP)
 
@@ -30,6 +30,11 @@ demo: install
 test: install
 	$(BIN)/python -m pytest
 
+# The execution suite on a Spark Connect server and on a cluster of this machine; some minutes each.
+test-cluster: install
+	SQB_TEST_SPARK=connect $(BIN)/python -m pytest tests/execution tests/spark/test_connect.py tests/spark/test_elsewhere.py
+	SQB_TEST_SPARK=cluster $(BIN)/python -m pytest tests/execution tests/spark/test_cluster.py
+
 check: install
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -40,7 +45,7 @@ format: install
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: bench-plan bench-build
+bench: bench-plan bench-build bench-start
 
 # A long one: a thousand builds on one lake.
 bench-life: install
@@ -51,6 +56,9 @@ bench-plan: install
 
 bench-build: install
 	$(BIN)/python benchmarks/build.py
+
+bench-start: install
+	$(BIN)/python benchmarks/start.py
 
 # One lock for all supported Pythons, with markers where they differ.
 lock:

@@ -5,14 +5,14 @@ The public names are loaded on first use, so that ``import sqb`` costs nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqb.version import __version__
 
 __all__ = ["Project", "__version__"]
 
 _LATER = frozenset({"model", "loader", "task", "asset", "check", "hook", "udf"})
 
+# not from typing, which takes longer to import than all that a warm command needs
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sqb.api import Project
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqb.cli.main import main
+from sqb.cli.entry import main
 
 if __name__ == "__main__":
     main()

@@ -21,6 +21,7 @@ from sqb.compile.nodes import Compiled
 from sqb.errors import SqbError, did_you_mean
 from sqb.execution.events import BuildResult, Event
 from sqb.execution.look import Observed, look
+from sqb.execution.sessions import Sessions
 from sqb.execution.sources import SourceLook
 from sqb.execution.watching import SourceWatch
 from sqb.graph.graph import Graph
@@ -74,9 +75,7 @@ class Project:
             self.root, target=target, cli_vars=dict(vars or {}), environ=self.environ
         )
         self.mask = masker(self.config, environ=self.environ)
-        self._given = spark
-        self._log: Path | None = None
-        self._own: SparkSession | None = None
+        self._sessions = Sessions(self.config, self.environ, spark, self.mask)
 
     # Compile
 
@@ -332,7 +331,9 @@ class Project:
             run,
             plan,
             self.store,
-            lambda: self._opened(hear, artifacts.folder / "spark.log"),
+            lambda: self._opened(
+                hear, artifacts.folder / "spark.log", input_bytes=run.input_bytes(plan)
+            ),
             repairs=observed.repairs,
             fail_fast=fail_fast,
             concurrency=concurrency,
@@ -344,6 +345,7 @@ class Project:
                 hear(Event("note", message=note))
         self.facts.save(h.location for h in observed.heads.values())
         artifacts.finish(result)
+        self._sessions.content = not result.failed and not result.interrupted
         return result
 
     def _run(
@@ -370,40 +372,34 @@ class Project:
             self.environ,
         )
 
-    def _opened(self, hear: Listener, log_file: Path | None = None) -> SparkSession:
+    def _opened(
+        self, hear: Listener, log_file: Path | None = None, *, input_bytes: int | None = None
+    ) -> SparkSession:
         """The session; ``hear`` is told if it has to be started."""
-        if self._given is not None or self._own is not None:
+        if self._sessions.there:
             return self.session()
         hear(Event("spark_starting"))
-        session = self.session(log_file)
+        session = self.session(log_file, input_bytes=input_bytes)
         hear(Event("spark_started"))
         return session
 
-    def session(self, log_file: Path | None = None) -> SparkSession:
+    def session(
+        self, log_file: Path | None = None, *, input_bytes: int | None = None
+    ) -> SparkSession:
         """The Spark session: the one handed in, else this project's own, started on first use."""
-        from sqb.spark.session import check_session, start_session
-        from sqb.spark.settings import settings_of
-
-        settings = settings_of(self.config)
-        if self._given is not None:
-            check_session(self._given, settings)
-            return self._given
-        if self._own is None:
-            self._log = log_file or self.work_dir / "spark.log"
-            self._own = start_session(
-                settings,
-                log_file=self._log,
-                app_name=f"sqb {self.config.name}",
-                environ=self.environ,
-            )
-        return self._own
+        return self._sessions.get(log_file or self.work_dir / "spark.log", input_bytes)
 
     def query(self, sql: str) -> DataFrame:
         """Run a query in which names mean what they mean in a model."""
         from sqb.execution.queries import prepare
+        from sqb.execution.volume import bytes_behind
 
         prepared = prepare(sql, self.config, self.compiled, self.expected)
-        session = self.session()
+        size = None
+        if not self._sessions.there:
+            heads, sources = self.catalog.heads(), self.compiled.sources
+            size = bytes_behind(prepared.reads, self.expected, sources, heads, self.facts)
+        session = self.session(input_bytes=size)
         if prepared.files:
             from sqb.execution.files import bind_files
 
@@ -443,15 +439,7 @@ class Project:
         A session that was handed in goes on.
         """
         self.store.close()
-        if self._own is not None:
-            from sqb.spark.session import stop_session
-
-            stop_session(self._own)
-            self._own = None
-        if self._log is not None:
-            from sqb.execution.artifacts import mask_log
-
-            mask_log(self._log, self.mask)
+        self._sessions.close()
 
     def __enter__(self) -> Project:  # noqa: PYI034 - Self needs Python 3.11
         return self

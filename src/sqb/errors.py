@@ -64,7 +64,9 @@ CODES: dict[str, str] = {
     "J001": "no usable Java",
     "J002": "a jar could not be fetched",
     "J003": "Spark did not start",
-    "J004": "the Spark session that was handed in can't be used",
+    "J004": "the Spark session that was handed in, or the server, can't be used",
+    "J005": "the Spark Connect server can't be reached or refused the session",
+    "J006": "the warm Spark can't be started",
 }
 
 

@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from sqb.spark.kinds import is_connect
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -37,14 +39,15 @@ class Children:
     """The fork server as the tests see it; one child at a time."""
 
     def __init__(self, spark: SparkSession) -> None:
-        gateway = spark.sparkContext._gateway
-        assert gateway is not None
-        parameters = gateway.java_parameters
-        env = {
-            **{k: v for k, v in os.environ.items() if not k.startswith("SQB_")},
-            "PYSPARK_GATEWAY_PORT": str(parameters.port),
-            "PYSPARK_GATEWAY_SECRET": parameters.auth_token,
-        }
+        env = {k: v for k, v in os.environ.items() if not k.startswith("SQB_")}
+        if is_connect(spark):
+            env["SQB_TEST_REMOTE"] = os.environ["SQB_TEST_REMOTE"]
+        else:
+            gateway = spark.sparkContext._gateway
+            assert gateway is not None
+            parameters = gateway.java_parameters
+            env["PYSPARK_GATEWAY_PORT"] = str(parameters.port)
+            env["PYSPARK_GATEWAY_SECRET"] = parameters.auth_token
         self._process = subprocess.Popen(
             [sys.executable, __file__],
             stdin=subprocess.PIPE,
@@ -80,7 +83,11 @@ class Children:
 
 
 def attach() -> SparkSession:
-    """A session in the JVM that ``PYSPARK_GATEWAY_PORT`` names."""
+    """A session on the server or in the JVM that the environment names."""
+    if os.environ.get("SQB_TEST_REMOTE"):
+        from sqb.spark.connect import open_remote
+
+        return open_remote(os.environ["SQB_TEST_REMOTE"])
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -105,7 +112,7 @@ def _work(request: dict[str, Any]) -> tuple[int, object]:
     if request["cli"] is not None:
         from sqb.cli.main import run
 
-        Project.session = lambda _self, _log=None: spark  # type: ignore[method-assign]
+        Project.session = lambda *_, **__: spark  # type: ignore[method-assign]
         return run([*request["cli"], "--project-dir", request["root"]]), None
     result = Project(request["root"], spark=spark).build(request["select"])
     nodes = {n.name: [n.status, n.reason, n.error] for n in result.nodes}

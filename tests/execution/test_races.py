@@ -13,6 +13,7 @@ import pytest
 
 from sqb.api import Project
 from sqb.lake import publish
+from sqb.spark.kinds import sibling
 from sqb.state.record import Record
 from sqb.state.store import StateStore
 from sqb.state.tables import Fingerprint, Observation
@@ -187,7 +188,7 @@ def test_a_reader_never_sees_the_table_missing_or_half_written(bench: Workbench)
 
     bench.model("m", version(0))
     bench.told()
-    table, session = f"lake.{bench.schema}.m", bench.spark.newSession()
+    table, session = f"lake.{bench.schema}.m", sibling(bench.spark)
     stop, seen, trouble = threading.Event(), [], []
 
     def read() -> None:

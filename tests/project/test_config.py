@@ -313,7 +313,6 @@ def test_an_unset_variable_names_file_and_key_but_only_for_the_target_in_use(
         ("[catalog]\nuri = 'postgresql://u:p@h/d'", "C011", "0.2", 2),
         ("[catalog]\nwarehouse = 's3://b/x'", "C011", "0.2", 2),
         ("[targets.dev.catalog]\ntype = 'rest'", "C011", "0.2", 2),
-        ("[spark]\nremote = 'sc://h:15002'", "C011", "0.2", 2),
         ("[settings]\nvirtual_environments = true", "C011", "0.5", 2),
         ("[targets.dev]\nreuse_from = 'prod'\n[targets.prod]", "C011", "0.5", 2),
         ("[targets.dev]\ndefer_sources_to = 'prod'\n[targets.prod]", "C011", "0.5", 2),

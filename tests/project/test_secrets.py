@@ -16,6 +16,8 @@ token = "tok-123456"
 plain = "visible"
 [targets.dev.state]
 connection = "postgresql://me:hunter22@db/x"
+[spark]
+remote = "sc://spark.example.com:15002/;use_ssl=true;token=t0k3n;x-header=h3ad3r;user_id=anna"
 [vars]
 api_key = "abcd-efgh"
 unique_key = "customer_id"
@@ -36,6 +38,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
         ("got tok-123456", "got ***"),
         ("visible customer_id", "visible customer_id"),
         ("user hunter22", "user ***"),
+        ("t0k3n and h3ad3r of anna are true", "*** and *** of anna are true"),
         ("var abcd-efgh", "var ***"),
         ("jdbc:postgresql://u:p@h:5/d", "jdbc:postgresql://***@h:5/d"),
         ("http://u:p@ss@h/d", "http://***@h/d"),

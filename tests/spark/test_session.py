@@ -177,15 +177,6 @@ def test_a_second_session_in_one_process_is_refused(
     assert spark.sql("SELECT 1").collect()[0][0] == 1
 
 
-def test_connect_is_announced_for_a_later_release(
-    spark_settings: SparkSettings, tmp_path: Path
-) -> None:
-    settings = msgspec.structs.replace(spark_settings, remote="sc://host:15002")
-    with pytest.raises(SqbError, match=r"0\.2") as caught:
-        start_session(settings, log_file=tmp_path / "log", app_name="c", environ=os.environ)
-    assert caught.value.code == "C011"
-
-
 START = """
 import os, signal, sys
 from pathlib import Path

@@ -183,6 +183,10 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "verbose": (("-v", "--verbose"), {"is_flag": True, "help": "Print more: all nodes and lines."}),
     "quiet": (("-q", "--quiet"), {"is_flag": True, "help": "Print less: results and errors."}),
     "debug": (("--debug",), {"is_flag": True, "help": "Print the traceback of an error."}),
+    "no_warm": (
+        ("--no-warm",),
+        {"is_flag": True, "help": "Do not use the project's warm Spark."},
+    ),
     "log_file": (
         ("--log-file",),
         {

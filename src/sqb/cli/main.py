@@ -34,6 +34,7 @@ COMMANDS: dict[str, str] = {
     "history": "List what was built, and when.",
     "janitor": "Remove from the lake what nothing needs any more.",
     "lineage": "Show what a model reads and what reads it.",
+    "spark": "Keep a warm Spark; print how to open the lake elsewhere.",
     "debug": "Check Java, Spark, the jars, the project and the catalog.",
     "clean": "Remove .sqb, the disposable folder.",
     "completion": "Print a completion script for a shell.",
@@ -41,7 +42,6 @@ COMMANDS: dict[str, str] = {
 
 #: command -> the release that brings it.
 LATER: dict[str, str] = {
-    "spark": "0.2",
     "verify": "0.3",
     "dbt": "0.4",
     "test": "0.5",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -60,9 +61,11 @@ def load_macros(root: Path, paths: list[str]) -> dict[str, Callable[..., object]
 def own_modules(root: Path) -> list[tuple[str, str]]:
     """Loaded modules that lie in the project, with their paths; installed packages don't count."""
     out: list[tuple[str, str]] = []
+    # compared as text first: a process with everything loaded has thousands
+    below = f"{root}{os.sep}"
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if file is None or not Path(file).is_relative_to(root):
+        if file is None or not str(file).startswith(below):
             continue
         path = Path(file).relative_to(root)
         if path.parts[0] != "macros" and "site-packages" not in path.parts:

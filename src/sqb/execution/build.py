@@ -63,7 +63,10 @@ def execute(
             for stage in stages:
                 sweep(run.catalog, stage, time.time(), facts=run.facts)
             run.pool = SessionPool(session, concurrency, session_conf(run.config.spark.conf))
-            results, interrupted = _walk(run, work, outcomes, fail_fast, concurrency, listener)
+            try:
+                results, interrupted = _walk(run, work, outcomes, fail_fast, concurrency, listener)
+            finally:
+                run.pool.close()
             _describe(run, plan)
             # while the lease still protects the snapshots that the records name
             _record(run, plan, store, outcomes, results, repairs)
@@ -152,7 +155,7 @@ def _walk(
         if not stop.is_set():
             stop.set()
             listener(Event("note", message="interrupted: cancelling what runs"))
-        for sibling in list(sessions)[:1]:
+        for sibling in list(sessions):
             interrupt(sibling, f"sqb-{run.id}")
 
     return run_all(

@@ -16,9 +16,10 @@ from sqb.project.config import Config
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """The text for Spark, and the sources of files that it reads."""
+    """The text for Spark, what it reads, and which of that are files."""
 
     text: str
+    reads: tuple[str, ...]
     files: tuple[str, ...]
 
 
@@ -37,4 +38,5 @@ def prepare(
         return read_source(compiled, catalog, name, travels, {}, {}, extra)
 
     text = render(sql, analysis, bindings, place, {}).text
-    return Prepared(text, tuple(files_below(compiled, (b.name for b in bindings))))
+    reads = tuple(binding.name for binding in bindings)
+    return Prepared(text, reads, tuple(files_below(compiled, reads)))

@@ -14,12 +14,14 @@ import msgspec
 from sqb.compile.nodes import Compiled
 from sqb.execution.sources import SourceLook
 from sqb.execution.statement import full_name
+from sqb.execution.volume import bytes_behind
 from sqb.identity.data_id import InputState, source_data, view_state
 from sqb.identity.expected import Expected, compose_version
 from sqb.lake.catalog import Head, SqlCatalog
 from sqb.lake.facts import FactsCache
 from sqb.lake.metadata import TableFacts
 from sqb.planning.cascade import Verdict
+from sqb.planning.plan import Plan
 from sqb.planning.situation import Situation, definition_local
 from sqb.planning.tolerance import as_consumed, kept_sources
 from sqb.project.config import Config
@@ -151,6 +153,12 @@ class Run:
         """SQL that reads a source, and whether it is a sub-select."""
         constants = self.situation.constants if pin else {}
         return self.sources.read(name, travels, pin=pin, constants=constants)
+
+    def input_bytes(self, plan: Plan) -> int | None:
+        """How many bytes the work of a plan reads; None if that is not known beforehand."""
+        work = [node.name for node in plan.work]
+        expected, sources = self.situation.expected, self.compiled.sources
+        return bytes_behind(work, expected, sources, self.heads, self.facts, built=True)
 
     # What is recorded
 

@@ -16,7 +16,7 @@ import msgspec
 from sqb.lake.metadata import TableFacts, read_facts
 
 #: Raised whenever ``TableFacts`` or ``Column`` change shape or meaning.
-FORMAT = 2
+FORMAT = 3
 
 #: The file is pruned when it holds this many times the live entries, but never below the floor:
 #: a command about one model must not throw away what is known about the others.

@@ -57,6 +57,7 @@ class TableFacts(msgspec.Struct, frozen=True, array_like=True, gc=False):
     total_records: int | None
     sql: str | None = None
     shape: str = ""
+    total_bytes: int | None = None
 
 
 class _Spec(msgspec.Struct, rename="kebab"):
@@ -73,6 +74,7 @@ class _Schema(msgspec.Struct, rename="kebab"):
 class _Summary(msgspec.Struct, rename="kebab"):
     operation: str | None = None
     total_records: str | None = None
+    total_files_size: str | None = None
 
 
 class _Snapshot(msgspec.Struct, rename="kebab"):
@@ -246,7 +248,8 @@ def _table(document: _Document) -> TableFacts:
         own = schemas.get(head.schema_id or 0)
     specs = {s.spec_id: s.fields for s in document.partition_specs}
     orders = {s.order_id: s.fields for s in document.sort_orders}
-    records = head.summary.total_records if head is not None and head.summary else None
+    summary = head.summary if head is not None else None
+    records = summary.total_records if summary is not None else None
     columns = columns_of(current.fields)
     return TableFacts(
         kind="table",
@@ -273,7 +276,16 @@ def _table(document: _Document) -> TableFacts:
         stamp=document.properties.get(STAMP),
         total_records=None if records is None else int(records),
         shape=schema_hash(columns),
+        total_bytes=_bytes(head),
     )
+
+
+def _bytes(head: _Snapshot | None) -> int | None:
+    """The size of a table's files; a table without a snapshot has none."""
+    if head is None:
+        return 0
+    told = head.summary.total_files_size if head.summary is not None else None
+    return int(told) if told is not None else None
 
 
 def _view(document: _Document) -> TableFacts:

@@ -108,6 +108,8 @@ def load_config(
             packages=tuple(spark.get("packages", ())),
             jars=tuple(_absolute(jar, root, environ) for jar in spark.get("jars", ())),
             conf=_flat(spark.get("conf", {})),
+            small_input_mb=spark.get("small_input_mb", 256),
+            class_archive=spark.get("class_archive", True),
         ),
         settings=Settings(**layers.merged(("settings",))),
         defaults=_normal(layers.merged(("defaults",))),
@@ -282,12 +284,6 @@ def _check_available(config: Config, layers: _Layers, here: KeyPath) -> None:
             "a warehouse in an object store",
             "0.2",
             (("catalog", "warehouse"), (*here, "catalog", "warehouse")),
-        ),
-        (
-            config.spark.remote is not None,
-            "Spark Connect (`spark.remote`)",
-            "0.2",
-            (("spark", "remote"), (*here, "spark", "remote")),
         ),
         (
             config.settings.virtual_environments,

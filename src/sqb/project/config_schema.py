@@ -111,6 +111,8 @@ _SPARK: Mapping[str, Rule] = {
     "packages": _TEXTS,
     "jars": _TEXTS,
     "conf": AnyKey(_SETTING),
+    "small_input_mb": _NATURAL,
+    "class_archive": _FLAG,
 }
 _STATE: Mapping[str, Rule] = {
     "backend": _one_of("duckdb", "postgres"),
@@ -237,7 +239,7 @@ def wrong_value(
 
 
 def _found(path: KeyPath, value: object) -> str:
-    if any(part in ("connection", "properties", "conf", "vars", "uri") for part in path):
+    if any(part in ("connection", "properties", "conf", "vars", "uri", "remote") for part in path):
         return "has a wrong value"
     if value == "":
         return "is empty"

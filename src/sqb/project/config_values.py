@@ -27,6 +27,8 @@ class SparkConfig(msgspec.Struct, frozen=True):
     packages: tuple[str, ...] = ()
     jars: tuple[str, ...] = ()
     conf: dict[str, str] = {}
+    small_input_mb: int = 256
+    class_archive: bool = True
 
 
 class TargetConfig(msgspec.Struct, frozen=True):

@@ -34,6 +34,8 @@ _ASSIGNED = re.compile(
 _ABOUT_KEYS = re.compile(r"key(?!s?$)(?!.*(?:password|token|secret|credential))", re.IGNORECASE)
 #: Values of settings whose names only sound like secrets.
 _ORDINARY = frozenset({"true", "false", "none", "null", "auto", "default"})
+#: Parameters of a Spark Connect address that are no secret.
+_PLAIN_PARAMETERS = frozenset({"use_ssl", "user_id", "user_agent", "session_id"})
 #: Shorter values can't be told from ordinary text; behind their key they are masked all the same.
 _SHORTEST = 4
 
@@ -112,6 +114,15 @@ def _secrets(config: Config) -> Iterator[str]:
     yield from _within(config.dbt)
     for address in (config.catalog.uri, config.spark.remote or ""):
         yield from _userinfo(address)
+    yield from _parameters(config.spark.remote or "")
+
+
+def _parameters(remote: str) -> Iterator[str]:
+    """The values behind ``;`` of a Spark Connect address: tokens and headers of whatever name."""
+    for pair in remote.split(";")[1:]:
+        name, _, value = pair.partition("=")
+        if value and name not in _PLAIN_PARAMETERS:
+            yield value
 
 
 def _within(values: Mapping[str, object]) -> Iterator[str]:

@@ -108,17 +108,22 @@ def resolve_jars(
     given = [_given(path) for path in jars]
     extra = [parse_coordinate(text) for text in packages]
     taken = [path.name for path in given] + [coordinate.file_name for coordinate in extra]
-    wanted = [
-        coordinate
-        for coordinate in map(parse_coordinate, DEFAULTS)
-        if not any(_same_role(coordinate.file_name, name) for name in taken)
-    ]
+    wanted = [parse_coordinate(text) for text in missing_defaults(taken)]
     folder = cache_dir(environ) / "jars"
     fetched = [
         _cached(coordinate, folder, environ=environ, progress=progress)
         for coordinate in [*wanted, *extra]
     ]
     return [*fetched, *given]
+
+
+def missing_defaults(file_names: Sequence[str]) -> list[str]:
+    """The default coordinates whose place none of these jars takes."""
+    return [
+        text
+        for text in DEFAULTS
+        if not any(_same_role(parse_coordinate(text).file_name, name) for name in file_names)
+    ]
 
 
 def _given(text: str) -> Path:

@@ -1,7 +1,7 @@
 """Sibling sessions for the threads of a build.
 
-Siblings share the JVM, the catalogs' settings and the cached tables; temp views and settings are
-each one's own, so what one model sets is not seen by another.
+Siblings share the JVM or the server, the catalogs' settings and the cached tables; temp views and
+settings are each one's own, so what one model sets is not seen by another.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import contextlib
 import threading
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
+
+from sqb.spark.kinds import clear_marks, release, sibling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,8 +53,7 @@ class SessionPool:
                 yield session
             finally:
                 try:
-                    session.sparkContext.clearJobTags()
-                    session.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
+                    clear_marks(session)
                 except (PySparkException, Py4JError, OSError):
                     # A session that can't be brought back is not used again: the next user gets
                     # a new one, and the error that led here goes on its way.
@@ -61,8 +62,15 @@ class SessionPool:
                     with self._lock:
                         self._free.append(session)
 
+    def close(self) -> None:
+        """Let go of the sessions that are not in use; the pool can go on afterwards."""
+        with self._lock:
+            free, self._free = self._free, []
+        for session in free:
+            release(session)
+
     def _new(self) -> SparkSession:
-        session = self._root.newSession()
+        session = sibling(self._root)
         for name, value in self._conf.items():
             session.conf.set(name, value)
         return session

@@ -1,4 +1,4 @@
-"""Classic Spark sessions: start one quietly, check one that was handed in, stop it for good.
+"""Spark sessions: start one quietly, check one that was handed in, stop it for good.
 
 What a session is configured with is decided in ``settings``, sharing one among threads is in
 ``pool``. The JVM's output goes to a file and never to the terminal.
@@ -15,19 +15,22 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from sqb.errors import SqbError
+from sqb.spark import jvm
 from sqb.spark.jars import cache_dir, resolve_jars
-from sqb.spark.java import find_java, java_home_for_spark
+from sqb.spark.java import Java, find_java, java_home_for_spark
+from sqb.spark.kinds import add_tag, interrupt, is_connect, name_jobs
 from sqb.spark.pool import SessionPool
 from sqb.spark.settings import (
     CATALOG_CLASS,
     EXTENSIONS,
+    JAVA_OPTIONS,
     SparkSettings,
     launch_conf,
     redact,
@@ -69,26 +72,46 @@ _starting = threading.Lock()
 
 
 def start_session(
-    settings: SparkSettings, *, log_file: Path, app_name: str, environ: Mapping[str, str]
+    settings: SparkSettings,
+    *,
+    log_file: Path,
+    app_name: str,
+    environ: Mapping[str, str],
+    input_bytes: int | None = None,
+    java_options: str | None = None,
 ) -> SparkSession:
     """Start a JVM and a session in it; what the JVM prints goes to ``log_file``.
 
+    Where ``settings`` name a Spark Connect server, the session is one of that server's.
+
     pyspark's own handler of Ctrl-C is not left in place: it would cancel every job of the
     process, and outlive the session. Interrupting is the caller's business, see ``interrupt``.
+
+    ``input_bytes`` is what the work ahead reads, if that is known: the JVM is tuned by it.
+    ``java_options`` are given instead of chosen ones.
     """
     if settings.remote is not None:
-        raise SqbError(
-            "C011",
-            "Spark Connect arrives in release 0.2",
-            help="remove `remote` from [spark], and set `master` if Spark is not local",
-        )
-    java_home = java_home_for_spark(find_java(environ), cache_dir(environ))
+        from sqb.spark.connect import open_remote
+
+        session = open_remote(settings.remote)
+        try:
+            check_session(session, settings, "the Spark Connect server")
+        except BaseException:
+            session.stop()
+            raise
+        return session
+    java = find_java(environ)
+    java_home = java_home_for_spark(java, cache_dir(environ))
     progress = sys.stderr
     jars = resolve_jars(settings.packages, settings.jars, environ=environ, progress=progress)
     scratch = tempfile.TemporaryDirectory(prefix="sqb-spark-", ignore_cleanup_errors=True)
     # Spark's own catalog wants a folder even if unused; the working directory must stay clean.
     defaults = {"spark.app.name": app_name, "spark.sql.warehouse.dir": scratch.name}
     conf = defaults | spark_conf(settings, jars)
+    if java_options is None:
+        java_options = _options(settings, java, jars, environ, input_bytes)
+    if java_options:
+        conf[JAVA_OPTIONS] = java_options
     variables = {"JAVA_HOME": java_home}
     if settings.is_local:
         # Python functions must run on the interpreter that pickled them.
@@ -103,8 +126,32 @@ def start_session(
     return session
 
 
-def stop_session(session: SparkSession) -> None:
+def _options(
+    settings: SparkSettings,
+    java: Java,
+    jars: Sequence[Path],
+    environ: Mapping[str, str],
+    input_bytes: int | None,
+) -> str:
+    from sqb.spark.archive import archive_path, wanted
+
+    own = settings.conf.get(JAVA_OPTIONS, "")
+    if not settings.is_local:
+        return own
+    archive = archive_path(settings, java, jars, environ) if wanted(settings, environ) else None
+    return jvm.java_options(
+        own,
+        input_bytes=input_bytes,
+        small_bytes=settings.small_input_mb * 1_000_000,
+        archive=archive if archive is not None and archive.exists() else None,
+    )
+
+
+def stop_session(session: SparkSession, *, seconds: float = _STOP_SECONDS) -> None:
     """Stop the session, and wait until its JVM has ended."""
+    if is_connect(session):
+        session.stop()
+        return
     from pyspark import SparkContext
 
     context = session.sparkContext
@@ -117,57 +164,49 @@ def stop_session(session: SparkSession) -> None:
     if running.process is not None and gateway is not None:
         SparkContext._gateway = None
         SparkContext._jvm = None
-        _end_jvm(gateway, running.process)
+        _end_jvm(gateway, running.process, seconds)
     running.scratch.cleanup()
 
 
-def check_session(session: SparkSession, settings: SparkSettings) -> None:
-    """Refuse a session that was handed in and can't work on the project's lake.
+def has_ended(session: SparkSession) -> bool:
+    """Has the JVM of a session that was started here gone?"""
+    running = _running.get(session.sparkContext.applicationId)
+    process = running.process if running is not None else None
+    return process is not None and process.poll() is not None
+
+
+def check_session(
+    session: SparkSession,
+    settings: SparkSettings,
+    what: str = "the Spark session that was handed in",
+) -> None:
+    """Refuse a session that sqb did not configure and that can't work on the project's lake.
 
     Names the settings to add. A session with the catalog's cache on would silently read old
     tables, and one that opens another catalog of the same name would write elsewhere.
     """
     prefix = f"spark.sql.catalog.{settings.catalog_name}"
     wanted = spark_conf(settings, ())
+    # all at once: with Connect each question is a call over the network
+    there = session.conf.getAll
     missing: list[str] = []
-    extensions = session.conf.get("spark.sql.extensions", "") or ""
+    extensions = there.get("spark.sql.extensions") or ""
     if EXTENSIONS not in (part.strip() for part in extensions.split(",")):
         missing.append(f"spark.sql.extensions={EXTENSIONS}")
-    if session.conf.get(prefix, None) != CATALOG_CLASS:
+    if there.get(prefix) != CATALOG_CLASS:
         missing.append(f"{prefix}={CATALOG_CLASS}")
-    if (session.conf.get(f"{prefix}.cache-enabled", None) or "true").lower() != "false":
+    if (there.get(f"{prefix}.cache-enabled") or "true").lower() != "false":
         missing.append(f"{prefix}.cache-enabled=false")
     for name in ("type", "uri"):
         expected = wanted[f"{prefix}.{name}"]
-        if session.conf.get(f"{prefix}.{name}", None) != expected:
+        if there.get(f"{prefix}.{name}") != expected:
             missing.append(f"{prefix}.{name}={redact(expected, wanted)}")
     if missing:
         raise SqbError(
             "J004",
-            "the Spark session that was handed in lacks settings: " + ", ".join(missing),
-            help="set them when the session is built; docs/python.md shows how",
+            f"{what} lacks settings: " + ", ".join(missing),
+            help="set them where it is built or started; `sqb spark conf` prints all of them",
         )
-
-
-def name_jobs(session: SparkSession, text: str | None) -> None:
-    """Describe the Spark jobs that this thread starts from now on; None ends it."""
-    # pyspark hands None through, which removes the description; its annotation forgets that.
-    session.sparkContext.setJobDescription(text)  # type: ignore[arg-type]
-
-
-def add_tag(session: SparkSession, tag: str) -> None:
-    """Mark the jobs that this thread starts from now on, so that ``interrupt`` finds them."""
-    # Not SparkSession.addTag: in a classic session its interruptTag finds only the tags of the
-    # thread that calls it, and interrupting is done from another one.
-    session.sparkContext.addJobTag(tag)
-
-
-def interrupt(session: SparkSession, tag: str) -> None:
-    """Cancel the running jobs of every thread that carries ``tag``; any thread may call it.
-
-    Jobs that start afterwards under the same tag are not stopped.
-    """
-    session.sparkContext.cancelJobsWithTag(tag)
 
 
 def _launch(
@@ -233,13 +272,15 @@ def _abandon(gateway: JavaGateway | None) -> None:
         _end_jvm(gateway, gateway.proc)
 
 
-def _end_jvm(gateway: JavaGateway, process: subprocess.Popen[bytes]) -> None:
+def _end_jvm(
+    gateway: JavaGateway, process: subprocess.Popen[bytes], seconds: float = _STOP_SECONDS
+) -> None:
     """Close the connection and the pipe whose end tells the JVM to exit, then wait for it."""
     gateway.shutdown()
     if process.stdin is not None:
         process.stdin.close()
     try:
-        process.wait(_STOP_SECONDS)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

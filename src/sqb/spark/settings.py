@@ -17,6 +17,8 @@ from sqb.project.config import Config
 
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 CATALOG_CLASS = "org.apache.iceberg.spark.SparkCatalog"
+CLASS_PATH = "spark.driver.extraClassPath"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 _SECRET = re.compile(r"password|token|secret|credential|key", re.IGNORECASE)
 
@@ -34,6 +36,9 @@ class SparkSettings(msgspec.Struct, frozen=True):
     conf: dict[str, str] = {}
     catalog_type: str = "sql"
     properties: dict[str, str] = {}
+    #: Work that reads no more than this starts on a JVM tuned for small work; 0 never does.
+    small_input_mb: int = 256
+    class_archive: bool = True
 
     @property
     def is_local(self) -> bool:
@@ -55,6 +60,8 @@ def settings_of(config: Config) -> SparkSettings:
         conf=spark.conf,
         catalog_type=catalog.type,
         properties=catalog.properties,
+        small_input_mb=spark.small_input_mb,
+        class_archive=spark.class_archive,
     )
 
 
@@ -91,7 +98,7 @@ def spark_conf(settings: SparkSettings, jar_paths: Sequence[Path]) -> dict[str, 
     paths = [str(path) for path in jar_paths]
     if settings.is_local:
         # One class loader for everything, and no copy of the jars into a work folder.
-        name, separator = "spark.driver.extraClassPath", os.pathsep
+        name, separator = CLASS_PATH, os.pathsep
     else:
         name, separator = "spark.jars", ","
     if paths:

@@ -1,0 +1,85 @@
+"""Classic and Connect sessions behind one set of verbs: mark jobs, interrupt them, make siblings.
+
+All that differs between the two kinds after a session was opened is here. Opening is in ``session``
+and ``connect``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Prefix of the tag that names the model of a job in a Connect session.
+NAME_TAG = "sqb-model-"
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Is it a Spark Connect session? Told without importing either kind."""
+    return type(session).__module__.startswith("pyspark.sql.connect.")
+
+
+def name_jobs(session: SparkSession, text: str | None) -> None:
+    """Describe the Spark jobs that this thread starts from now on; None ends it.
+
+    A Connect server writes the description itself, so there the name is a tag of the jobs.
+    """
+    if not is_connect(session):
+        # pyspark hands None through, which removes the description; its annotation forgets that.
+        session.sparkContext.setJobDescription(text)  # type: ignore[arg-type]
+        return
+    for tag in [tag for tag in session.getTags() if tag.startswith(NAME_TAG)]:
+        session.removeTag(tag)
+    if text:
+        # the separator of tags can't be part of one
+        session.addTag(NAME_TAG + text.replace(",", "_"))
+
+
+def add_tag(session: SparkSession, tag: str) -> None:
+    """Mark the jobs that this thread starts from now on, so that ``interrupt`` finds them."""
+    if is_connect(session):
+        session.addTag(tag)
+    else:
+        # Not SparkSession.addTag: in a classic session its interruptTag finds only the tags of
+        # the thread that calls it, and interrupting is done from another one.
+        session.sparkContext.addJobTag(tag)
+
+
+def clear_marks(session: SparkSession) -> None:
+    """Take this thread's tags and job description away."""
+    if is_connect(session):
+        session.clearTags()
+    else:
+        session.sparkContext.clearJobTags()
+        session.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
+
+
+def interrupt(session: SparkSession, tag: str) -> None:
+    """Cancel the running jobs that carry ``tag``; any thread may call it.
+
+    In a classic session these are the jobs of every sibling, in a Connect session its own alone.
+    Jobs that start afterwards under the same tag are not stopped.
+    """
+    if is_connect(session):
+        session.interruptTag(tag)
+    else:
+        session.sparkContext.cancelJobsWithTag(tag)
+
+
+def sibling(session: SparkSession) -> SparkSession:
+    """A new session beside ``session``, with temp views and settings of its own."""
+    if not is_connect(session):
+        return session.newSession()
+    remote = cast("Any", session)
+    clone = remote.cloneSession()
+    # pyspark's clone leaves out what its stop() looks at, and the patience of the original.
+    clone.release_session_on_close = True
+    clone.client.set_retry_policies(remote.client.get_retry_policies())
+    return cast("SparkSession", clone)
+
+
+def release(session: SparkSession) -> None:
+    """Let go of a sibling: a Connect server keeps each one until it is told, or for an hour."""
+    if is_connect(session):
+        session.stop()
