@@ -1,4 +1,7 @@
-"""One real Spark for the whole run, on an embedded lake in a temporary folder."""
+"""One real Spark for the whole run, on a lake in a temporary folder.
+
+``SQB_TEST_CATALOG`` says which catalog the lake has: sqlite (the default), postgres or rest.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from servers import Postgres, postgres, rest_catalog
 
-from sqb.spark.jars import resolve_jars
+from sqb.spark.jars import drivers_of, resolve_jars
 from sqb.spark.session import SparkSettings, start_session, stop_session
 
 if TYPE_CHECKING:
@@ -24,13 +28,53 @@ def jars() -> list[Path]:
 
 
 @pytest.fixture(scope="session")
-def spark_settings(tmp_path_factory: pytest.TempPathFactory, jars: list[Path]) -> SparkSettings:
+def catalog_kind() -> str:
+    """The catalog that this run of the suite works on."""
+    return os.environ.get("SQB_TEST_CATALOG", "sqlite")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Postgres]:
+    """A real PostgreSQL, started for the first test that asks."""
+    with postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rest_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the tables of ``rest_server`` lie."""
+    return tmp_path_factory.mktemp("rest")
+
+
+@pytest.fixture(scope="session")
+def rest_server(rest_folder: Path) -> Iterator[str]:
+    """The address of a real REST catalog, started for the first test that asks."""
+    with rest_catalog(rest_folder) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def spark_settings(
+    tmp_path_factory: pytest.TempPathFactory,
+    jars: list[Path],
+    catalog_kind: str,
+    request: pytest.FixtureRequest,
+) -> SparkSettings:
     """The lake that ``spark`` opens; its catalog can be opened without a JVM too."""
     lake = tmp_path_factory.mktemp("lake")
+    kind, uri, warehouse = "sql", f"sqlite:///{lake / 'catalog.db'}", str(lake)
+    if catalog_kind == "postgres":
+        uri = request.getfixturevalue("postgres_server").uri("lake")
+        jars = resolve_jars(
+            (), (), environ=os.environ, progress=sys.stderr, drivers=drivers_of(uri)
+        )
+    elif catalog_kind == "rest":
+        kind, uri, warehouse = "rest", request.getfixturevalue("rest_server"), ""
     return SparkSettings(
         catalog_name="lake",
-        catalog_uri=f"sqlite:///{lake / 'catalog.db'}",
-        warehouse=str(lake),
+        catalog_type=kind,
+        catalog_uri=uri,
+        warehouse=warehouse,
         master="local[2]",
         jars=tuple(str(jar) for jar in jars),
         conf={"spark.sql.shuffle.partitions": "2"},

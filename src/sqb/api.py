@@ -158,7 +158,14 @@ class Project:
         """The state tables."""
         catalog = self.config.catalog
         cache = self.work_dir / "cache" / "state.mp"
-        return StateStore(catalog.name, catalog.uri, catalog.warehouse, cache)
+        return StateStore(
+            catalog.name,
+            catalog.uri,
+            catalog.warehouse,
+            cache,
+            kind=catalog.type,
+            properties=catalog.properties,
+        )
 
     def namespaces(self) -> list[str]:
         """The schemas that this target writes."""

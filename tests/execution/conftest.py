@@ -34,6 +34,7 @@ class Workbench:
     def toml(self, more: str = "") -> str:
         return (
             f'name = "bench"\n[targets.dev]\nschema = "{self.schema}"\n[catalog]\n'
+            f'type = "{self.settings.catalog_type}"\n'
             f'uri = "{self.settings.catalog_uri}"\nwarehouse = "{self.settings.warehouse}"\n'
             f'[defaults]\nmaterialized = "table"\n{more}'
         )

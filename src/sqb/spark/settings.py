@@ -131,7 +131,9 @@ def _catalog_conf(settings: SparkSettings) -> dict[str, str]:
             f"catalogs of type `{settings.catalog_type}` are not supported",
             help='set `type` of [catalog] to "sql" or "rest"',
         )
-    fields |= {"warehouse": settings.warehouse, **settings.properties}
+    if settings.warehouse:
+        fields["warehouse"] = settings.warehouse
+    fields |= settings.properties
     return {prefix: CATALOG_CLASS, **{f"{prefix}.{name}": fields[name] for name in fields}}
 
 
