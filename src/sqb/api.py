@@ -31,8 +31,9 @@ from sqb.identity.expected import (
     expect,
     session_time_zone,
 )
-from sqb.lake.catalog import SqlCatalog
 from sqb.lake.facts import FactsCache
+from sqb.lake.lake import Lake
+from sqb.lake.opening import open_lake
 from sqb.lake.staging import stage_schema
 from sqb.planning.cascade import Verdict
 from sqb.planning.plan import Plan
@@ -143,15 +144,15 @@ class Project:
     # Observe
 
     @cached_property
-    def catalog(self) -> SqlCatalog:
+    def catalog(self) -> Lake:
         """The lake's catalog."""
-        catalog = self.config.catalog
-        return SqlCatalog(catalog.name, catalog.uri, catalog.warehouse)
+        return open_lake(self.config.catalog, self.work_dir / "cache")
 
     @cached_property
     def facts(self) -> FactsCache:
         """What metadata files say, cached for ever by location."""
-        return FactsCache(self.work_dir / "cache" / "facts.mp", self.config.catalog.warehouse)
+        path = self.work_dir / "cache" / "facts.mp"
+        return FactsCache(path, self.catalog.warehouse, self.catalog.read)
 
     @cached_property
     def store(self) -> StateStore:
@@ -177,7 +178,9 @@ class Project:
 
     def observe(self) -> Observed:
         """One look at the lake: heads, facts, records."""
-        return look(self.expected, self.namespaces(), self.catalog, self.facts, self.store)
+        sources = {(s.namespace, s.table) for s in self.compiled.sources.values()}
+        namespaces = self.namespaces()
+        return look(self.expected, namespaces, sources, self.catalog, self.facts, self.store)
 
     # Decide
 
@@ -271,7 +274,7 @@ class Project:
     def _leftovers(self, observed: Observed) -> bool:
         """Did an earlier build leave staged tables behind?"""
         stages = {stage_schema(namespace) for namespace in self.namespaces()}
-        return any(namespace in stages for namespace, _ in observed.heads)
+        return self.catalog.leftovers(stages, observed.heads)
 
     def _execute(
         self,
@@ -408,8 +411,9 @@ class Project:
 
     def history(self, name: str | None = None) -> list[dict[str, Any]]:
         """Every recorded build of a node, or of all, oldest first."""
+        state = {(namespace, FINGERPRINTS) for namespace in self.namespaces()}
         with_state = {
-            namespace for namespace, table in self.catalog.heads() if table == FINGERPRINTS
+            namespace for namespace, table in self.catalog.look(state, ()) if table == FINGERPRINTS
         }
         rows = self.store.history(with_state.intersection(self.namespaces()))
         return [row for row in rows if name is None or row["node_name"] == name]
@@ -420,6 +424,7 @@ class Project:
         A session that was handed in goes on.
         """
         self.store.close()
+        self.catalog.close()
         if self._own is not None:
             from sqb.spark.session import stop_session
 

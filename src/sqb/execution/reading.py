@@ -16,7 +16,6 @@ from sqb.compile.resolve import rebind
 from sqb.execution.content_hash import quote
 from sqb.execution.run import Run
 from sqb.execution.statement import pinned, render
-from sqb.lake.metadata import definition
 from sqb.sql.analysis import Analysis
 from sqb.sql.splice import Spliced
 from sqb.state.definition import unpack
@@ -98,7 +97,7 @@ def _behind(run: Run, name: str) -> _Query | None:
     if record is None or record.query == expected.query:
         return _own(run, name)
     head = run.heads[(expected.namespace, expected.relation)]
-    text = unpack(definition(head.location))
+    text = unpack(run.facts.definition(head.location))
     if text is None:
         return None
     names = names_of(run.config, run.compiled)

@@ -15,8 +15,9 @@ from sqb.compile.nodes import Compiled
 from sqb.execution.statement import full_name
 from sqb.identity.data_id import InputState, source_data, view_state
 from sqb.identity.expected import Expected, compose_version
-from sqb.lake.catalog import Head, SqlCatalog
+from sqb.lake.catalog import Head
 from sqb.lake.facts import FactsCache
+from sqb.lake.lake import Lake
 from sqb.lake.metadata import TableFacts
 from sqb.planning.cascade import Verdict
 from sqb.planning.situation import Situation, definition_local
@@ -48,7 +49,7 @@ class Run:
         situation: Situation,
         verdicts: Mapping[str, Verdict],
         heads: Mapping[tuple[str, str], Head],
-        catalog: SqlCatalog,
+        catalog: Lake,
         facts: FactsCache,
         environ: Mapping[str, str],
     ) -> None:

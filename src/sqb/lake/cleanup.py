@@ -90,16 +90,26 @@ def _discard_table(catalog: SqlCatalog, alias: Head, keep: list[Head], facts: Fa
     kept = _relatives(catalog, document, keep, facts)
     if kept is None:
         return 0
-    doomed = _metadata_files(alias.location, document)
     table, run_id = split_alias(alias.name)
     schema = alias.namespace.removesuffix(STAGE_SUFFIX)
-    doomed |= {normalised(f) for f in published_files(alias, run_id, schema, table)}
+    written = published_files(alias, run_id, schema, table)
+    return sum(remove(file) for file in own_files(alias.location, document, kept, written))
+
+
+def own_files(
+    location: str,
+    document: Mapping[str, Any],
+    kept: list[tuple[str, dict[str, Any]]],
+    more: Iterable[str] = (),
+) -> list[str]:
+    """The files that a document reaches, ``more`` among them, and none that is ``kept`` does."""
+    doomed = _metadata_files(location, document)
+    doomed |= {normalised(file) for file in more}
     doomed |= _data_of(document, kept)
-    for location, other in kept:
-        doomed -= _metadata_files(location, other)
+    for other_location, other in kept:
+        doomed -= _metadata_files(other_location, other)
     # Beyond the table's own location lie files of others, such as the origin of a clone.
-    own = [file for file in sorted(doomed) if is_within(file, document["location"])]
-    return sum(remove(file) for file in own)
+    return [file for file in sorted(doomed) if is_within(file, document["location"])]
 
 
 def _relatives(
