@@ -1,6 +1,7 @@
 """One real Spark for the whole run, on a lake in a temporary folder.
 
-``SQB_TEST_CATALOG`` says which catalog the lake has: sqlite (the default), postgres or rest.
+``SQB_TEST_CATALOG`` says which catalog the lake has: sqlite (the default), postgres or rest, and
+``SQB_TEST_PUBLISH`` what the REST server allows: alias (the default), branch or replace.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from proxy import RULES, proxy
 from servers import Postgres, postgres, rest_catalog
 
 from sqb.spark.jars import drivers_of, resolve_jars
@@ -54,6 +56,17 @@ def rest_server(rest_folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def rest_address(rest_server: str) -> Iterator[str]:
+    """The REST catalog as ``SQB_TEST_PUBLISH`` wants it."""
+    rule = RULES[os.environ.get("SQB_TEST_PUBLISH", "alias")]
+    if rule is None:
+        yield rest_server
+        return
+    with proxy(rest_server, rule) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
 def spark_settings(
     tmp_path_factory: pytest.TempPathFactory,
     jars: list[Path],
@@ -69,7 +82,7 @@ def spark_settings(
             (), (), environ=os.environ, progress=sys.stderr, drivers=drivers_of(uri)
         )
     elif catalog_kind == "rest":
-        kind, uri, warehouse = "rest", request.getfixturevalue("rest_server"), ""
+        kind, uri, warehouse = "rest", request.getfixturevalue("rest_address"), ""
     return SparkSettings(
         catalog_name="lake",
         catalog_type=kind,

@@ -36,6 +36,7 @@ from sqb.lake.lake import Lake
 from sqb.lake.opening import open_lake
 from sqb.lake.staging import stage_schema
 from sqb.planning.cascade import Verdict
+from sqb.planning.on_catalog import for_catalog
 from sqb.planning.plan import Plan
 from sqb.planning.planner import decide
 from sqb.planning.situation import Situation
@@ -217,6 +218,7 @@ class Project:
             outdated=observed.outdated,
         )
         plan, verdicts = decide(situation)
+        plan = for_catalog(plan, situation.relations, self.catalog)
         return plan, verdicts, situation
 
     def _with_diffs(self, plan: Plan, observed: Observed) -> Plan:

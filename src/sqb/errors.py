@@ -47,6 +47,7 @@ CODES: dict[str, str] = {
     "S302": "a selected model rests on stale upstreams outside the selection",
     "S303": "a source table does not exist",
     "S304": "values that differ on every run never make a model stale",
+    "S305": "a name changes between view and table where that takes two steps",
     "L001": "the catalog can't be reached",
     "L002": "the project was moved: its tables' metadata holds another path",
     "L003": "another build published the model meanwhile",

@@ -26,8 +26,8 @@ def no_branches(method: str, path: str, body: bytes) -> int | None:
     if method != "POST" or "/tables/" not in path:
         return None
     updates = json.loads(body).get("updates", [])
-    named = [u for u in updates if u.get("action") == "set-snapshot-ref"]
-    return 400 if any(u["ref-name"] != "main" for u in named) else None
+    named = [u["ref-name"] for u in updates if u.get("type") == "branch"]
+    return 400 if any(name != "main" for name in named) else None
 
 
 #: publish mode -> the rule that leaves only this mode.

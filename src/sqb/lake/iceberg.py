@@ -23,6 +23,9 @@ def open_iceberg(
     if kind == "rest":
         from pyiceberg.catalog.rest import RestCatalog
 
+        if "oauth2-server-uri" not in options and {"token", "credential"} & options.keys():
+            # The default, spelled out: left out, pyiceberg warns with the whole address.
+            options["oauth2-server-uri"] = f"{uri.rstrip('/')}/v1/oauth/tokens"
         return RestCatalog(name, **options)
     from pyiceberg.catalog.sql import SqlCatalog
 

@@ -43,8 +43,15 @@ class Lake(Protocol):
     def mode(self) -> Mode | None:
         """How rebuilt tables are published; None until a build has found out."""
 
+    @property
+    def swaps_kinds(self) -> bool:
+        """Can a view take the place of a table, or the other way round, in one step?"""
+
     def read(self, location: str) -> bytes:
         """The metadata document at a location."""
+
+    def namespaces(self) -> list[str]:
+        """All namespaces."""
 
     def heads(self, namespaces: Collection[str] | None = None) -> dict[Key, Head]:
         """Every relation, or those of some namespaces."""

@@ -46,6 +46,7 @@ class RestLake:
     """One REST catalog."""
 
     warehouse = ""
+    swaps_kinds = False
     path: Path | None = None
 
     def __init__(self, client: RestClient, memory: Path | None) -> None:
@@ -88,7 +89,7 @@ class RestLake:
     def heads(self, namespaces: Collection[str] | None = None) -> dict[Key, Head]:
         """Every relation, or those of some namespaces: a call for each."""
         if namespaces is None:
-            namespaces = self._namespaces()
+            namespaces = self.namespaces()
         return self._load_all(self.names(namespaces))
 
     def look(self, relations: Collection[Key], whole: Collection[str]) -> dict[Key, Head]:
@@ -145,7 +146,8 @@ class RestLake:
         parts = "\x1f".join(namespace.split("."))
         return "/".join(["namespaces", quote(parts, safe=""), *(quote(p, safe="") for p in rest)])
 
-    def _namespaces(self) -> list[str]:
+    def namespaces(self) -> list[str]:
+        """All namespaces of the top level."""
         found = self._pages("namespaces", "namespaces")
         return [".".join(parts) for parts in found or []]
 

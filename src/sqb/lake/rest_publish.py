@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 Document = dict[str, Any]
 
+_STAMP_TRIES, _STAMP_PAUSE_S = 20, 0.25
+
 
 def first_table(
     lake: RestLake,
@@ -155,6 +157,7 @@ def view(
     if base is None:
         lake.ensure_namespace(namespace)
     reached("publish:4")
+    reached("publish:5a")
     current = lake.load(namespace, name)
     if not _same(lake, base, current):
         raise Overtaken(current.head if current is not None else None)
@@ -172,7 +175,6 @@ def view(
         previous=current.document if current is not None else None,
         now_ms=time.time_ns() // 1_000_000,
     )
-    reached("publish:5a")
     if current is None:
         version = document["versions"][0]
         body = {
@@ -186,7 +188,7 @@ def view(
         except UnknownOutcome as unknown:
             raise lake.broken_off(unknown) from unknown
         if answer.status == 409:
-            raise Overtaken(lake.head(namespace, name))
+            raise Overtaken(_stamped_by_winner(lake, namespace, name))
         created = lake.client.expect(answer, f"create the view {namespace}.{name}")
         current = lake.remember(namespace, name, "view", created)
         changes: list[dict[str, Any]] = []
@@ -208,6 +210,16 @@ def view(
     head = lake.remember(namespace, name, "view", body).head
     reached("publish:6")
     return head
+
+
+def _stamped_by_winner(lake: RestLake, namespace: str, name: str) -> Head | None:
+    """What someone else made at this moment, after the little while that their stamp may take."""
+    for _ in range(_STAMP_TRIES):
+        found = lake.load(namespace, name)
+        if found is None or STAMP in (found.document.get("properties") or {}):
+            break
+        time.sleep(_STAMP_PAUSE_S)
+    return found.head if found is not None else None
 
 
 def _after(base: Document, now: Loaded, work: Loaded, staged: Staged) -> Document | None:

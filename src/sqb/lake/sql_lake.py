@@ -28,6 +28,11 @@ class SqlLake(SqlCatalog):
         """A row may name any metadata file, so an alias is always possible."""
         return "alias"
 
+    @property
+    def swaps_kinds(self) -> bool:
+        """Both are rows of one table."""
+        return True
+
     def read(self, location: str) -> bytes:
         """The metadata document at a location."""
         return read_bytes(location)

@@ -74,13 +74,15 @@ class Plan(msgspec.Struct, frozen=True):
     """All selected nodes in the order they can run.
 
     ``rerecord`` are current nodes whose record should be written anew (an upgrade, or an upstream
-    that was redefined without moving a row).
+    that was redefined without moving a row). ``publish_mode`` is how the catalog lets tables be
+    published; None if no build has found out yet.
     """
 
     target: str
     nodes: tuple[PlannedNode, ...]
     warnings: tuple[PlanWarning, ...]
     rerecord: tuple[str, ...] = ()
+    publish_mode: str | None = "alias"
 
     @property
     def work(self) -> tuple[PlannedNode, ...]:

@@ -151,15 +151,16 @@ def _compile(project: Project) -> tuple[bool, str]:
 
 
 def _catalog(project: Project) -> tuple[bool, str]:
-    catalog = project.config.catalog
-    project.catalog.heads()
-    path = project.catalog.path
+    catalog, lake = project.config.catalog, project.catalog
+    lake.namespaces()
+    path = lake.path
     there = "; the first build creates it" if path is not None and not path.exists() else ""
-    return True, f"{catalog.name} ({catalog.type}) {catalog.uri}{there}"
+    mode = lake.mode or "not known before the first rebuild of a table"
+    return True, f"{catalog.name} ({catalog.type}) {lake.place}{there}; publish mode: {mode}"
 
 
 def _relations(project: Project) -> tuple[bool, str]:
-    found = Counter(namespace for namespace, _ in project.catalog.heads())
+    found = Counter(namespace for namespace, _ in project.observe().heads)
     text = ", ".join(f"{number} in {namespace}" for namespace, number in sorted(found.items()))
     return True, text or "none yet"
 
