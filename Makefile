@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 # Bytecode makes each start of the command faster, so it is written whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test check format bench bench-plan bench-build lock clean
+.PHONY: install demo test test-catalogs check format bench bench-plan bench-build lock clean
 
 install: $(STAMP)
 
@@ -29,6 +29,13 @@ demo: install
 
 test: install
 	$(BIN)/python -m pytest
+
+# The suites that touch a catalog, on PostgreSQL and on a REST server in each publish mode.
+test-catalogs: install
+	SQB_TEST_CATALOG=postgres $(BIN)/python -m pytest tests/lake tests/state tests/execution
+	SQB_TEST_CATALOG=rest $(BIN)/python -m pytest tests/lake/test_rest.py tests/execution
+	SQB_TEST_CATALOG=rest SQB_TEST_PUBLISH=branch $(BIN)/python -m pytest tests/execution/test_crashes.py tests/execution/test_races.py
+	SQB_TEST_CATALOG=rest SQB_TEST_PUBLISH=replace $(BIN)/python -m pytest tests/execution/test_crashes.py
 
 check: install
 	$(BIN)/ruff check
