@@ -72,8 +72,11 @@ def settled(bench: Workbench, *names: str) -> None:
     for name in names:
         head = project.catalog.head(bench.schema, name)
         assert head is not None
-        there = files_below(home(project, bench.schema, name))
-        assert there == reachable(head) or head.kind == "view"
+        stray = files_below(home(project, bench.schema, name)) - reachable(head)
+        if bench.settings.catalog_type == "rest":
+            # of two commits at once the server's own loser leaves its metadata file
+            stray = {file for file in stray if not file.endswith(".metadata.json")}
+        assert stray == set() or head.kind == "view"
     assert bench.build().run_id is None
 
 
@@ -91,7 +94,8 @@ def test_the_loser_of_equal_builds_adopts_the_winners_result(
         both = sorted(node(r).status for r in results)
         # a REST server compares nothing when a view is replaced: the same one twice is no harm
         twice = kind == "view" and bench.settings.catalog_type == "rest"
-        assert both == ["current", "success"] or (twice and both == ["success"] * 2), step
+        told = (step, [node(r).error for r in results])
+        assert both == ["current", "success"] or (twice and both == ["success"] * 2), told
         assert results[0].run_id != results[1].run_id
         assert bench.rows("m") == [(step,)]
         settled(bench, "m")

@@ -39,7 +39,7 @@ RULES: dict[str, Rule | None] = {
 
 
 @contextlib.contextmanager
-def proxy(address: str, rule: Rule) -> Iterator[str]:
+def proxy(address: str, rule: Rule, port: int = 0) -> Iterator[str]:
     """Forward to ``address``, all but what the rule refuses; the address to use instead."""
     opener = build_opener(ProxyHandler({}))
 
@@ -75,7 +75,7 @@ def proxy(address: str, rule: Rule) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()

@@ -84,7 +84,7 @@ class Postgres:
 
 
 @contextlib.contextmanager
-def postgres() -> Iterator[Postgres]:
+def postgres(port: int) -> Iterator[Postgres]:
     """A PostgreSQL server with password log-in for the user ``sqb``."""
     machine = {"x86_64": "amd64", "aarch64": "arm64v8", "arm64": "arm64v8"}[platform.machine()]
     system = "darwin" if sys.platform == "darwin" else "linux"
@@ -108,7 +108,6 @@ def postgres() -> Iterator[Postgres]:
         password.write_text("hunter2")
         if other:
             os.chown(data, NOBODY, NOBODY)
-        port = free_port()
         subprocess.run(
             [root / "bin/initdb", "-D", data, "-U", "sqb", "--pwfile", password, "-A",
              "scram-sha-256", "-E", "UTF8", "--no-locale", "--no-sync"],
@@ -131,11 +130,10 @@ def postgres() -> Iterator[Postgres]:
 
 
 @contextlib.contextmanager
-def rest_catalog(warehouse: Path) -> Iterator[str]:
+def rest_catalog(warehouse: Path, port: int) -> Iterator[str]:
     """Iceberg's REST catalog server on a folder; its address."""
     import pyspark
 
-    port = free_port()
     java = Path(find_java(os.environ).home) / "bin/java"
     bundled = Path(pyspark.__file__).parent / "jars"
     borrowed = [p for name in _SPARK_JARS for p in bundled.glob(f"{name}*.jar")]

@@ -119,10 +119,16 @@ def test_a_view_gets_a_version_only_if_it_changed() -> None:
     version = {"version-id": 1, "schema-id": 0, "representations": []}
     base = {"versions": [version], "schemas": [SCHEMA], "current-version-id": 1}
     assert view_updates(base, base) == []
-    newer = {**version, "version-id": 2}
+    newer = {**version, "version-id": 2, "representations": [2]}
     after = {**base, "versions": [version, newer], "current-version-id": 2}
     actions = [update["action"] for update in view_updates(base, after)]
     assert actions == ["add-view-version", "set-current-view-version"]
+    changed = {**version, "version-id": 3, "representations": [1]}
+    back = {**base, "versions": [version, changed], "current-version-id": 3}
+    assert view_updates(back, {**after, "versions": [version, changed, {**version, "version-id": 4}],
+                               "current-version-id": 4}) == [
+        {"action": "set-current-view-version", "view-version-id": 1}
+    ]  # fmt: skip
     newer["schema-id"] = 1
     after["schemas"] = [SCHEMA, OTHER]
     actions = [update["action"] for update in view_updates(base, after)]

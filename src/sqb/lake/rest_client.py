@@ -53,8 +53,16 @@ class Answer(msgspec.Struct, frozen=True):
         return f"{said} (status {self.status})" if said else f"status {self.status}"
 
 
-class UnknownOutcome(Exception):  # noqa: N818 - an outcome, not a failure
+class UnknownOutcome(SqbError):  # noqa: N818 - an outcome, not always a failure
     """The connection or the server broke off; whether the request was done is not known."""
+
+    def __init__(self, place: str, why: str) -> None:
+        super().__init__(
+            "L001",
+            f"the catalog at {place} broke off while sqb wrote to it: {why}",
+            help="build again: sqb looks at what is there and goes on from it",
+            exit_code=1,
+        )
 
 
 class RestClient:
@@ -129,13 +137,14 @@ class RestClient:
                 if not last:
                     continue
                 if method == "POST":
-                    raise UnknownOutcome(type(error).__name__) from error
+                    raise UnknownOutcome(self.place, type(error).__name__) from error
                 raise self._unreachable(error) from error
             if found.status_code in _BUSY and not last:
                 time.sleep(0.3 * turn)
                 continue
             if method == "POST" and found.status_code in {500, 502, 504}:
-                raise UnknownOutcome(f"the server answered {found.status_code}")
+                said = Answer(found.status_code, _object(found.content)).message
+                raise UnknownOutcome(self.place, said)
             return Answer(found.status_code, _object(found.content))
         raise AssertionError("unreachable")
 

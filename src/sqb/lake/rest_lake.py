@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from sqb import cachefile
-from sqb.errors import SqbError
 from sqb.hashing import digest
 from sqb.lake import rest_cleanup, rest_publish
 from sqb.lake.catalog import Head, Kind
@@ -53,6 +52,8 @@ class RestLake:
         self.client = client
         self.name = client.name
         self._memory = memory
+        self._key = digest(client.name, client.place)
+        self._mode: Mode | None = None
         self._known: dict[str, bytes] = {}
         self._there: set[str] = set()
         self._lock = threading.Lock()
@@ -68,7 +69,9 @@ class RestLake:
     @property
     def mode(self) -> Mode | None:
         """How rebuilt tables are published, as earlier builds found out."""
-        return self._modes().get(digest(self.name, self.place))
+        if self._mode is None:
+            self._mode = self._modes().get(self._key)
+        return self._mode
 
     def close(self) -> None:
         """Let go of connections."""
@@ -214,10 +217,7 @@ class RestLake:
         self._change(namespace, {"updates": {}, "removals": [key]})
 
     def _change(self, namespace: str, body: object) -> None:
-        try:
-            answer = self.client.post(self.url(namespace, "properties"), body, again=True)
-        except UnknownOutcome as unknown:
-            raise self.broken_off(unknown) from unknown
+        answer = self.client.post(self.url(namespace, "properties"), body, again=True)
         self._good(answer, f"note a lease in the schema {namespace}")
 
     # Staging
@@ -300,23 +300,16 @@ class RestLake:
         body = {"identifier": place, "requirements": requirements, "updates": updates}
         return self.client.post(self.url(head.namespace, f"{head.kind}s", head.name), body)
 
-    def broken_off(self, error: UnknownOutcome) -> SqbError:
-        """What is said when nobody knows how a request ended."""
-        return SqbError(
-            "L001",
-            f"the catalog at {self.place} broke off while sqb wrote to it: {error}",
-            help="build again: sqb looks at what is there and goes on from it",
-            exit_code=1,
-        )
-
     def _modes(self) -> dict[str, Mode]:
         found = cachefile.read(self._memory, dict[str, Mode], _LAYOUT) if self._memory else None
         return found or {}
 
     def _remember_mode(self, mode: Mode) -> None:
-        if self._memory is not None and self.mode != mode:
-            key = digest(self.name, self.place)
-            cachefile.write(self._memory, {**self._modes(), key: mode}, _LAYOUT)
+        if self.mode == mode:
+            return
+        self._mode = mode
+        if self._memory is not None:
+            cachefile.write(self._memory, {**self._modes(), self._key: mode}, _LAYOUT)
 
     # Clean-up
 

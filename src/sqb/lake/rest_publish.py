@@ -19,7 +19,7 @@ from sqb.lake.lake import MakeStamp
 from sqb.lake.metadata import STAMP, parse_facts
 from sqb.lake.publish import MAX_ATTEMPTS, Overtaken, alias_lost
 from sqb.lake.reapply import merged_properties, same_data, with_sort_order
-from sqb.lake.rest_client import Answer, UnknownOutcome
+from sqb.lake.rest_client import UnknownOutcome
 from sqb.lake.rest_updates import (
     main_of,
     on_branch,
@@ -58,7 +58,7 @@ def first_table(
     head = Head(namespace, table, "table", found.head.location)
     updates, _ = _stamping(after, found.document, properties, make_stamp, head)
     updates = table_updates(found.document, after) + updates
-    answer = _commit(lake, found.head, requirements(found.document), updates)
+    answer = lake.commit(found.head, requirements(found.document), updates)
     lake.client.expect(answer, f"stamp {staged.name}")
     reached("publish:5a")
     current = lake.head(namespace, table)
@@ -71,10 +71,10 @@ def first_table(
     lake.ensure_namespace(namespace)
     try:
         answer = lake.client.post("tables/rename", {"source": origin, "destination": place})
-    except UnknownOutcome as unknown:
+    except UnknownOutcome:
         renamed = lake.load(namespace, table, "table")
         if renamed is None or renamed.document["table-uuid"] != found.document["table-uuid"]:
-            raise lake.broken_off(unknown) from unknown
+            raise
         return renamed.head
     if answer.status == 409:
         raise Overtaken(lake.head(namespace, table))
@@ -122,11 +122,11 @@ def next_table(
             updates.append({"action": "remove-snapshot-ref", "ref-name": staged.branch})
         reached("publish:5a")
         try:
-            answer = _commit(lake, now.head, required, updates)
-        except UnknownOutcome as unknown:
+            answer = lake.commit(now.head, required, updates)
+        except UnknownOutcome:
             there = lake.load(namespace, table, "table")
             if there is None or there.document["properties"].get(STAMP) != stamp:
-                raise lake.broken_off(unknown) from unknown
+                raise
             return there.head
         if answer.status == 409:
             continue
@@ -183,10 +183,7 @@ def view(
             "view-version": {**version, "schema-id": 0},
             "properties": {},
         }
-        try:
-            answer = lake.client.post(lake.url(namespace, "views"), body)
-        except UnknownOutcome as unknown:
-            raise lake.broken_off(unknown) from unknown
+        answer = lake.client.post(lake.url(namespace, "views"), body)
         if answer.status == 409:
             raise Overtaken(_stamped_by_winner(lake, namespace, name))
         created = lake.client.expect(answer, f"create the view {namespace}.{name}")
@@ -199,12 +196,12 @@ def view(
     after["location"] = current.document["location"]
     stamping, _ = _stamping(after, current.document, properties, make_stamp, current.head)
     uuid = {"type": "assert-view-uuid", "uuid": current.document["view-uuid"]}
-    try:
-        answer = _commit(lake, current.head, [uuid], changes + stamping)
-    except UnknownOutcome as unknown:
-        raise lake.broken_off(unknown) from unknown
-    if answer.status in {404, 409}:
-        raise Overtaken(lake.head(namespace, name))
+    answer = lake.commit(current.head, [uuid], changes + stamping)
+    if answer.refused:
+        # Also when the server just says that the request makes no sense any more.
+        now = lake.load(namespace, name)
+        if not _same(lake, current.head, now):
+            raise Overtaken(now.head if now is not None else None)
     body = lake.client.expect(answer, f"publish the view {namespace}.{name}")
     reached("publish:5b")
     head = lake.remember(namespace, name, "view", body).head
@@ -280,7 +277,3 @@ def _sorted(document: Document, order: tuple[str, ...] | None, table: str) -> Do
 def _branch_stays(document: Document, branch: str) -> dict[str, Any]:
     snapshot = document["refs"][branch]["snapshot-id"]
     return {"type": "assert-ref-snapshot-id", "ref": branch, "snapshot-id": snapshot}
-
-
-def _commit(lake: RestLake, head: Head, required: list[Any], updates: list[Any]) -> Answer:
-    return lake.commit(head, required, updates)

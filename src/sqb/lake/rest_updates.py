@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sqb.lake.views import content
+
 Document = Mapping[str, Any]
 Update = dict[str, Any]
 
@@ -88,6 +90,10 @@ def view_updates(base: Document, after: Document) -> list[Update]:
     current = _by_id(after["versions"], "version-id")[after["current-version-id"]]
     if current["version-id"] in _by_id(base["versions"], "version-id"):
         return []
+    # A server takes no version twice: going back to an earlier one is pointing at it.
+    old = next((v for v in base["versions"] if content(v) == content(current)), None)
+    if old is not None:
+        return [{"action": "set-current-view-version", "view-version-id": old["version-id"]}]
     updates: list[Update] = []
     if current["schema-id"] not in _by_id(base["schemas"], "schema-id"):
         schema = _by_id(after["schemas"], "schema-id")[current["schema-id"]]
