@@ -8,7 +8,8 @@ STAMP := $(VENV)/.installed
 # Bytecode makes each start of the command faster, so it is written whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test test-cluster check format bench bench-plan bench-build bench-start bench-life lock clean
+.PHONY: install demo test test-catalogs test-cluster check format lock clean
+.PHONY: bench bench-plan bench-build bench-start bench-life
 
 install: $(STAMP)
 
@@ -34,6 +35,13 @@ test: install
 test-cluster: install
 	SQB_TEST_SPARK=connect $(BIN)/python -m pytest tests/execution tests/spark/test_connect.py tests/spark/test_elsewhere.py
 	SQB_TEST_SPARK=cluster $(BIN)/python -m pytest tests/execution tests/spark/test_cluster.py
+
+# The suites that touch a catalog, on PostgreSQL and on a REST server in each publish mode.
+test-catalogs: install
+	SQB_TEST_CATALOG=postgres $(BIN)/python -m pytest tests/lake tests/state tests/execution
+	SQB_TEST_CATALOG=rest $(BIN)/python -m pytest tests/lake/test_rest.py tests/execution
+	SQB_TEST_CATALOG=rest SQB_TEST_PUBLISH=branch $(BIN)/python -m pytest tests/execution/test_crashes.py tests/execution/test_races.py
+	SQB_TEST_CATALOG=rest SQB_TEST_PUBLISH=replace $(BIN)/python -m pytest tests/execution/test_crashes.py
 
 check: install
 	$(BIN)/ruff check

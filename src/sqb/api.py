@@ -27,10 +27,12 @@ from sqb.execution.watching import SourceWatch
 from sqb.graph.graph import Graph
 from sqb.graph.selectors import Selectable, select
 from sqb.identity.expected import Expected, build_graph, constants_of, expect, namespaces_of
-from sqb.lake.catalog import SqlCatalog
 from sqb.lake.facts import FactsCache
+from sqb.lake.lake import Lake
+from sqb.lake.opening import open_lake
 from sqb.lake.staging import stage_schema
 from sqb.planning.cascade import Verdict
+from sqb.planning.on_catalog import for_catalog
 from sqb.planning.plan import Plan
 from sqb.planning.planner import decide
 from sqb.planning.situation import Situation
@@ -130,28 +132,43 @@ class Project:
     # Observe
 
     @cached_property
-    def catalog(self) -> SqlCatalog:
+    def catalog(self) -> Lake:
         """The lake's catalog."""
-        catalog = self.config.catalog
-        return SqlCatalog(catalog.name, catalog.uri, catalog.warehouse)
+        return open_lake(self.config.catalog, self.work_dir / "cache")
 
     @cached_property
     def facts(self) -> FactsCache:
         """What metadata files say, cached for ever by location."""
-        return FactsCache(self.work_dir / "cache" / "facts.mp", self.config.catalog.warehouse)
+        path = self.work_dir / "cache" / "facts.mp"
+        return FactsCache(path, self.catalog.warehouse, self.catalog.read)
 
     @cached_property
     def store(self) -> StateStore:
         """The state tables."""
         catalog = self.config.catalog
         cache = self.work_dir / "cache" / "state.mp"
-        return StateStore(catalog.name, catalog.uri, catalog.warehouse, cache)
+        return StateStore(
+            catalog.name,
+            catalog.uri,
+            catalog.warehouse,
+            cache,
+            kind=catalog.type,
+            properties=catalog.properties,
+        )
 
     @cached_property
     def upkeep(self) -> Upkeep:
         """What keeps the lake small: ``survey``, then ``remove``; ``tidy`` ends every build."""
+        from sqb.lake.sql_lake import SqlLake
         from sqb.upkeep.upkeep import Upkeep
 
+        if not isinstance(self.catalog, SqlLake):
+            raise SqbError(
+                "C007",
+                "the janitor looks after SQL catalogs; a REST server looks after its own tables",
+                help="use the server's maintenance, or Iceberg's procedures such as "
+                "expire_snapshots",
+            )
         lake = (self.catalog, self.facts, self.store)
         return Upkeep(self.config, self.compiled, self.expected, *lake, self.environ)
 
@@ -165,7 +182,9 @@ class Project:
 
     def observe(self) -> Observed:
         """One look at the lake: heads, facts, records."""
-        return look(self.expected, self.namespaces(), self.catalog, self.facts, self.store)
+        sources = {(s.namespace, s.table) for s in self.compiled.sources.values() if s.in_lake}
+        namespaces = self.namespaces()
+        return look(self.expected, namespaces, sources, self.catalog, self.facts, self.store)
 
     @cached_property
     def watch(self) -> SourceWatch:
@@ -247,6 +266,7 @@ class Project:
             sightings=sightings,
         )
         plan, verdicts = decide(situation)
+        plan = for_catalog(plan, situation.relations, self.catalog)
         return plan, verdicts, situation, look
 
     def _with_diffs(self, plan: Plan, observed: Observed) -> Plan:
@@ -306,7 +326,7 @@ class Project:
     def _leftovers(self, observed: Observed) -> bool:
         """Did an earlier build leave staged tables behind?"""
         stages = {stage_schema(namespace) for namespace in self.namespaces()}
-        return any(namespace in stages for namespace, _ in observed.heads)
+        return self.catalog.leftovers(stages, observed.heads)
 
     def _execute(
         self,
@@ -339,7 +359,7 @@ class Project:
             concurrency=concurrency,
             listener=hear,
         )
-        if not result.interrupted:
+        if self.catalog.keeps_house and not result.interrupted:
             made = run.heads_made()
             for note in self.upkeep.tidy(made, run_id, run.pool, result.seconds):
                 hear(Event("note", message=note))
@@ -427,8 +447,9 @@ class Project:
 
     def history(self, name: str | None = None) -> list[dict[str, Any]]:
         """Every recorded build of a node, or of all, oldest first."""
+        state = {(namespace, FINGERPRINTS) for namespace in self.namespaces()}
         with_state = {
-            namespace for namespace, table in self.catalog.heads() if table == FINGERPRINTS
+            namespace for namespace, table in self.catalog.look(state, ()) if table == FINGERPRINTS
         }
         rows = self.store.history(with_state.intersection(self.namespaces()))
         return [row for row in rows if name is None or row["node_name"] == name]
@@ -439,6 +460,7 @@ class Project:
         A session that was handed in goes on.
         """
         self.store.close()
+        self.catalog.close()
         self._sessions.close()
 
     def __enter__(self) -> Project:  # noqa: PYI034 - Self needs Python 3.11

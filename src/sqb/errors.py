@@ -51,6 +51,7 @@ CODES: dict[str, str] = {
     "S305": "rows of a source moved without moving its freshness value",
     "S306": "a source can't be observed, so what reads it is always stale",
     "S307": "a source is older than its age policy likes",
+    "S308": "a name changes between view and table where that takes two steps",
     "L001": "the catalog can't be reached",
     "L002": "the project was moved: its tables' metadata holds another path",
     "L003": "another build published the model meanwhile",

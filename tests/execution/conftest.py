@@ -34,8 +34,10 @@ class Workbench:
     def toml(self, more: str = "") -> str:
         return (
             f'name = "bench"\n[targets.dev]\nschema = "{self.schema}"\n[catalog]\n'
-            f'uri = "{self.settings.catalog_uri}"\nwarehouse = "{self.settings.warehouse}"\n'
-            f'[defaults]\nmaterialized = "table"\n{more}'
+            f'type = "{self.settings.catalog_type}"\nuri = "{self.settings.catalog_uri}"\n'
+            + (f'warehouse = "{self.settings.warehouse}"\n' if self.settings.warehouse else "")
+            + '[defaults]\nmaterialized = "table"\n'
+            + more
         )
 
     def write(self, path: str, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sqb.api import Project
+from sqb.lake.catalog import SqlCatalog
 from sqb.lake.io import local_path, normalised
 from sqb.lake.staging import stage_schema
 
@@ -17,6 +18,15 @@ def files_below(location: str) -> set[str]:
     found = {path for path in local_path(location).rglob("*") if path.is_file()}
     sums = {p for p in found if p.suffix == ".crc" and p.with_name(p.name[1:-4]) in found}
     return {normalised(str(path)) for path in found - sums}
+
+
+def home(project: Project, schema: str, name: str) -> str:
+    """The folder of a relation: where it is, or where it would be."""
+    head = project.catalog.head(schema, name)
+    if isinstance(project.catalog, SqlCatalog):
+        return project.catalog.default_location(schema, name)
+    assert head is not None
+    return project.facts.get(head.location).location
 
 
 def reachable(head: Head) -> set[str]:

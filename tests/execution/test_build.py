@@ -373,6 +373,8 @@ def test_queries_run_under_the_settings_that_identity_speaks_of(bench: Workbench
 def test_a_moved_or_copied_project_is_refused_before_anything_is_touched(
     bench: Workbench, tmp_path: Path
 ) -> None:
+    if not bench.settings.warehouse:
+        pytest.skip("a server that moved takes care of its own paths")
     bench.model("m", "SELECT 1 AS id")
     bench.told()
     here = bench.toml()

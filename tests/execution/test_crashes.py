@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from sqb.lake.failpoints import POINTS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from children import Children
-from lakes import files_below, leftovers, reachable
+from lakes import files_below, home, leftovers, reachable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,6 +70,9 @@ KINDS: dict[str, tuple[Change, bool, frozenset[str]]] = {
     "view to table": (view_and_table_by_turns, True, frozenset({"publish:2"})),
 }
 PUBLISHED = frozenset({"publish:5b", "publish:6", "publish:7"})
+#: Where a REST server allows nothing better, a table is replaced in place and stamped afterwards.
+IN_PLACE = os.environ.get("SQB_TEST_PUBLISH") == "replace"
+REPLACED = frozenset({"publish:3", "publish:4", "publish:5a"})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -96,7 +100,8 @@ def test_killed_at_any_step_the_next_build_repairs_everything(
         ended = children.start(bench.root, env={"SQB_FAILPOINT": point}).wait()
         assert ended["status"] == -signal.SIGKILL, (point, ended)
         # what readers see is the old relation or the new one, whole
-        if point in PUBLISHED:
+        replaced = IN_PLACE and kind in {"rebuild of a table", "seed"} and point in REPLACED
+        if point in PUBLISHED or replaced:
             assert bench.rows(name) == after, point
         elif built_before:
             assert bench.rows(name) == before, point
@@ -129,7 +134,10 @@ def _everything_is_whole(
     assert leftovers(project) == [], point
     head = _head(bench, name)
     mine = reachable(head)
-    stray = files_below(project.catalog.default_location(bench.schema, name)) - mine - history
+    stray = files_below(home(project, bench.schema, name)) - mine - history
+    if bench.settings.catalog_type == "rest":
+        # the older metadata of views, which no file leads to and only the server can know of
+        stray = {file for file in stray if not file.endswith(".gz.metadata.json")}
     assert stray == set(), point
     missing = {file for file in mine if not Path(file).exists()}
     assert missing == set(), point

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sqb.api import Project
-from sqb.lake import publish
+from sqb.lake import publish, rest_publish
 from sqb.spark.kinds import sibling
 from sqb.state.record import Record
 from sqb.state.store import StateStore
 from sqb.state.tables import Fingerprint, Observation
 
 sys.path.insert(0, str(Path(__file__).parent))
-from lakes import files_below, leftovers, reachable
+from lakes import files_below, home, leftovers, reachable
 
 if TYPE_CHECKING:
     from conftest import Workbench
@@ -45,7 +45,8 @@ def together(monkeypatch: pytest.MonkeyPatch, *builds: Callable[[], BuildResult]
             passed.once = True
             barrier.wait(WAIT)
 
-    monkeypatch.setattr(publish, "reached", reached)
+    for module in (publish, rest_publish):
+        monkeypatch.setattr(module, "reached", reached)
     results: list[Any] = [None] * len(builds)
 
     def run(i: int) -> None:
@@ -72,8 +73,11 @@ def settled(bench: Workbench, *names: str) -> None:
     for name in names:
         head = project.catalog.head(bench.schema, name)
         assert head is not None
-        there = files_below(project.catalog.default_location(bench.schema, name))
-        assert there == reachable(head) or head.kind == "view"
+        stray = files_below(home(project, bench.schema, name)) - reachable(head)
+        if bench.settings.catalog_type == "rest":
+            # of two commits at once the server's own loser leaves its metadata file
+            stray = {file for file in stray if not file.endswith(".metadata.json")}
+        assert stray == set() or head.kind == "view"
     assert bench.build().run_id is None
 
 
@@ -88,12 +92,16 @@ def test_the_loser_of_equal_builds_adopts_the_winners_result(
         bench.model("m", f"MODEL (materialized {kind});\nSELECT '{step}' AS a")
         one, other = bench.project(), twin(bench, tmp_path_factory)
         results = together(monkeypatch, one.build, other.build)
-        assert sorted(node(r).status for r in results) == ["current", "success"], step
+        both = sorted(node(r).status for r in results)
+        # a REST server compares nothing when a view is replaced: the same one twice is no harm
+        twice = kind == "view" and bench.settings.catalog_type == "rest"
+        told = (step, [node(r).error for r in results])
+        assert both == ["current", "success"] or (twice and both == ["success"] * 2), told
         assert results[0].run_id != results[1].run_id
         assert bench.rows("m") == [(step,)]
         settled(bench, "m")
-        winner = next(r for r in results if node(r).status == "success")
-        assert bench.project().observe().rows["m"].run == winner.run_id
+        winners = [r.run_id for r in results if node(r).status == "success"]
+        assert bench.project().observe().rows["m"].run in winners
 
 
 def test_the_loser_of_different_builds_fails_and_names_the_winner(
@@ -223,7 +231,10 @@ def test_builds_that_append_state_at_the_same_moment_lose_no_row(bench: Workbenc
     barrier = threading.Barrier(writers)
     trouble: list[BaseException] = []
     stores = [
-        StateStore("lake", settings.catalog_uri, settings.warehouse, None) for _ in range(writers)
+        StateStore(
+            "lake", settings.catalog_uri, settings.warehouse, None, kind=settings.catalog_type
+        )
+        for _ in range(writers)
     ]
 
     def write(writer: int) -> None:

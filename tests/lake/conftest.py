@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,22 +10,27 @@ from typing import Any
 import pytest
 
 from sqb.lake.catalog import Head, SqlCatalog
+from sqb.lake.iceberg import open_iceberg
+
+_numbers = itertools.count(1)
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> SqlCatalog:
-    return SqlCatalog("lake", f"sqlite:///{tmp_path}/lake/catalog.db", str(tmp_path / "lake"))
+def lake(tmp_path: Path, catalog_kind: str, request: pytest.FixtureRequest) -> SqlCatalog:
+    """A SQL catalog of its own, on the database that the run of the suite is about."""
+    uri = f"sqlite:///{tmp_path}/lake/catalog.db"
+    if catalog_kind == "postgres":
+        uri = request.getfixturevalue("postgres_server").uri(f"t{next(_numbers)}")
+    return SqlCatalog("lake", uri, str(tmp_path / "lake"))
 
 
 @pytest.fixture
 def ice(lake: SqlCatalog) -> Any:
     """pyiceberg's view of the same catalog, with a namespace ``db``."""
-    from pyiceberg.catalog.sql import SqlCatalog as IceCatalog
-
     lake.ensure_namespace("db")
-    catalog = IceCatalog("lake", uri=lake.uri, warehouse=lake.warehouse)
+    catalog = open_iceberg("lake", lake.uri, lake.warehouse)
     yield catalog
-    catalog.engine.dispose()
+    catalog.close()
 
 
 @pytest.fixture

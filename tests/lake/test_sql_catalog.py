@@ -145,7 +145,7 @@ def test_a_file_that_is_no_database_is_an_error_with_help(
         assert caught.value.help
 
 
-@pytest.mark.parametrize("uri", ["postgresql://h/db", "sqlite:///", "http://h"])
+@pytest.mark.parametrize("uri", ["mysql://h/db", "sqlite:///", "http://h"])
 def test_other_catalogs_are_refused(uri: str) -> None:
     with pytest.raises(SqbError) as caught:
         SqlCatalog("lake", uri, "/w")

@@ -309,10 +309,9 @@ def test_an_unset_variable_names_file_and_key_but_only_for_the_target_in_use(
         ("[catalog]\nuri = 'lake.db'", "C007", None, 2),
         ("[catalog]\nuri = 'sqlite:///:memory:'", "C007", None, 2),
         ("[catalog]\nuri = 'sqlite://'", "C007", None, 2),
-        ("[catalog]\ntype = 'rest'\nuri = 'http://x'", "C011", "0.2", 2),
-        ("[catalog]\nuri = 'postgresql://u:p@h/d'", "C011", "0.2", 2),
         ("[catalog]\nwarehouse = 's3://b/x'", "C011", "0.2", 2),
-        ("[targets.dev.catalog]\ntype = 'rest'", "C011", "0.2", 2),
+        ("[targets.dev.catalog]\ntype = 'rest'", "C007", None, None),
+        ("[catalog]\nuri = 'mysql://h/d'", "C007", None, 2),
         ("[settings]\nvirtual_environments = true", "C011", "0.5", 2),
         ("[targets.dev]\nreuse_from = 'prod'\n[targets.prod]", "C011", "0.5", 2),
         ("[targets.dev]\ndefer_sources_to = 'prod'\n[targets.prod]", "C011", "0.5", 2),
@@ -335,7 +334,7 @@ def test_another_targets_later_features_do_not_stand_in_the_way(tmp_path: Path) 
 def test_an_error_never_shows_a_secret(tmp_path: Path) -> None:
     for project in (
         "[catalog.properties]\ntoken = ['hunter2']",
-        "[catalog]\nuri = 'postgresql://u:hunter2@h/d'",
+        "[catalog]\nuri = 'mysql://u:hunter2@h/d'",
         "[targets.dev.state]\nconnection = ['hunter2']",
     ):
         error = refused(tmp_path, project)

@@ -227,7 +227,7 @@ def test_a_download_is_told_where_it_is_asked_for(
     assert ("\x1b" in told) is terminal
 
 
-@pytest.mark.parametrize("text", ["a:b", "a:b:c:d", "a::c", "a:../b:c", "a:b:.."])
+@pytest.mark.parametrize("text", ["a:b", "a:b:c:d:e", "a::c", "a:../b:c", "a:b:.."])
 def test_a_text_that_is_no_coordinate_is_refused(text: str) -> None:
     with pytest.raises(SqbError, match="not a coordinate") as caught:
         parse_coordinate(text)

@@ -16,9 +16,7 @@ from sqb.execution.scheduler import run_all
 from sqb.execution.table import Outcome
 from sqb.hashing import digest
 from sqb.identity.expected import session_conf
-from sqb.lake.cleanup import sweep
 from sqb.lake.failpoints import reached
-from sqb.lake.metadata import definition
 from sqb.lake.staging import Lease, stage_schema
 from sqb.planning.plan import Plan, PlannedNode
 from sqb.spark.pool import SessionPool
@@ -61,7 +59,7 @@ def execute(
             session = _in_thread(open_session)
             opening.join()
             for stage in stages:
-                sweep(run.catalog, stage, time.time(), facts=run.facts)
+                run.catalog.sweep(stage, time.time(), facts=run.facts)
             run.pool = SessionPool(session, concurrency, session_conf(run.config.spark.conf))
             try:
                 results, interrupted = _walk(run, work, outcomes, fail_fast, concurrency, listener)
@@ -72,7 +70,7 @@ def execute(
             _record(run, plan, store, outcomes, results, repairs)
     else:
         for stage in stages:
-            sweep(run.catalog, stage, time.time(), facts=run.facts)
+            run.catalog.sweep(stage, time.time(), facts=run.facts)
         if plan.redescribe:
             with Lease(run.catalog, stages, run.id):
                 _describe(run, plan)
@@ -247,7 +245,7 @@ def _text(run: Run, name: str, record: Record) -> str:
     if record.query == expected.query:
         return run.definition(name)
     head = run.heads.get((expected.namespace, expected.relation))
-    return (unpack(definition(head.location)) if head is not None else None) or ""
+    return (unpack(run.facts.definition(head.location)) if head is not None else None) or ""
 
 
 def _observed(

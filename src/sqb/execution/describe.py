@@ -8,8 +8,8 @@ from sqb.execution.run import Published, Run
 from sqb.execution.table import wanted_properties
 from sqb.lake.catalog import Head
 from sqb.lake.describe import DESCRIBED, decode, properties, with_docs
-from sqb.lake.metadata import DEFINITION, TableFacts, read_document
-from sqb.lake.publish import Overtaken, publish_properties, publish_view
+from sqb.lake.metadata import DEFINITION, TableFacts
+from sqb.lake.publish import Overtaken
 from sqb.state.definition import pack
 from sqb.state.record import encode
 
@@ -24,8 +24,7 @@ def describe(run: Run, name: str) -> bool:
     stamp = facts.stamp or encode(record)
     try:
         made = _view(run, name, head, facts, stamp) if head.kind == "view" else None
-        made = made or publish_properties(
-            run.catalog,
+        made = made or run.catalog.publish_properties(
             namespace=head.namespace,
             table=head.name,
             base=head,
@@ -41,15 +40,14 @@ def describe(run: Run, name: str) -> bool:
 
 
 def _view(run: Run, name: str, head: Head, facts: TableFacts, stamp: str) -> Head:
-    document = read_document(head.location, warehouse=run.catalog.warehouse)
+    document = run.facts.document(head.location)
     version = next(
         v for v in document["versions"] if v["version-id"] == document["current-version-id"]
     )
     schema = next(s for s in document["schemas"] if s["schema-id"] == version["schema-id"])
     before, wanted = facts.properties.get(DESCRIBED), run.expected(name).described
     fields = with_docs(schema["fields"], decode(before), decode(wanted))
-    return publish_view(
-        run.catalog,
+    return run.catalog.publish_view(
         namespace=head.namespace,
         name=head.name,
         base=head,

@@ -6,20 +6,23 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from sqb.errors import SqbError
 from sqb.identity.expected import Expected
-from sqb.lake.catalog import Head, SqlCatalog
+from sqb.lake.catalog import Head
 from sqb.lake.facts import FactsCache
 from sqb.lake.io import is_within
-from sqb.lake.metadata import TableFacts, definition
+from sqb.lake.lake import Key, Lake
+from sqb.lake.metadata import TableFacts
+from sqb.lake.staging import stage_schema
 from sqb.state.definition import unpack
 from sqb.state.record import Record, decode, needs_repair, truth
 from sqb.state.rescheme import rescheme
 from sqb.state.store import StateStore
+from sqb.state.tables import FINGERPRINTS, FRESHNESS
 
 
 class Observed(msgspec.Struct, frozen=True):
@@ -41,12 +44,16 @@ class Observed(msgspec.Struct, frozen=True):
 def look(
     expected: Mapping[str, Expected],
     namespaces: Sequence[str],
-    catalog: SqlCatalog,
+    sources: Collection[Key],
+    catalog: Lake,
     facts: FactsCache,
     store: StateStore,
 ) -> Observed:
     """What the lake holds of these nodes."""
-    heads = catalog.heads()
+    relations_wanted = {(node.namespace, node.relation) for node in expected.values()}
+    state = {(namespace, table) for namespace in namespaces for table in (FINGERPRINTS, FRESHNESS)}
+    stages = [stage_schema(namespace) for namespace in namespaces]
+    heads = catalog.look(relations_wanted | state | set(sources), stages)
     relations: dict[str, TableFacts] = {}
     for name, node in expected.items():
         head = heads.get((node.namespace, node.relation))
@@ -60,7 +67,8 @@ def look(
         row, stamp = rows.get(name), decode(relation.stamp)
         place = relation.location
         # the plain comparison first: thousands of relations are looked at
-        if not (place.startswith(below) or stamp is None or is_within(place, below)):
+        inside = not catalog.warehouse or place.startswith(below) or stamp is None
+        if not (inside or is_within(place, below)):
             raise _moved(place, catalog.warehouse)
         found = truth(stamp, row, relation)
         if found is None or found.node != name:
@@ -96,4 +104,4 @@ def built_definition(
     stamp, row = decode(facts.get(head.location).stamp), observed.rows.get(node.name)
     if row is not None and stamp is not None and row.query != stamp.query:
         return store.definition([node.namespace], node.name)
-    return unpack(definition(head.location))
+    return unpack(facts.definition(head.location))

@@ -15,7 +15,6 @@ from sqb.execution.content_hash import quote
 from sqb.execution.run import Run
 from sqb.execution.sources import files_below
 from sqb.execution.statement import pinned, render
-from sqb.lake.metadata import definition
 from sqb.sql.splice import Spliced
 from sqb.state.definition import unpack
 
@@ -100,7 +99,7 @@ def _behind(run: Run, name: str) -> Query | None:
     if record is None or record.query == expected.query:
         return _own(run, name)
     head = run.heads[(expected.namespace, expected.relation)]
-    text = unpack(definition(head.location))
+    text = unpack(run.facts.definition(head.location))
     if text is None:
         return None
     names = names_of(run.config, run.compiled)

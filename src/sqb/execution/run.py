@@ -17,8 +17,9 @@ from sqb.execution.statement import full_name
 from sqb.execution.volume import bytes_behind
 from sqb.identity.data_id import InputState, source_data, view_state
 from sqb.identity.expected import Expected, compose_version
-from sqb.lake.catalog import Head, SqlCatalog
+from sqb.lake.catalog import Head
 from sqb.lake.facts import FactsCache
+from sqb.lake.lake import Lake
 from sqb.lake.metadata import TableFacts
 from sqb.planning.cascade import Verdict
 from sqb.planning.plan import Plan
@@ -53,7 +54,7 @@ class Run:
         verdicts: Mapping[str, Verdict],
         heads: Mapping[tuple[str, str], Head],
         sources: SourceLook,
-        catalog: SqlCatalog,
+        catalog: Lake,
         facts: FactsCache,
         environ: Mapping[str, str],
     ) -> None:

@@ -17,17 +17,12 @@ from sqb.execution.statement import full_name, literal
 from sqb.hashing import digest
 from sqb.identity.data_id import InputState
 from sqb.lake.catalog import Head
-from sqb.lake.cleanup import discard
 from sqb.lake.describe import properties as described_by
 from sqb.lake.failpoints import reached
 from sqb.lake.metadata import DEFINITION, Column, TableFacts
-from sqb.lake.publish import (
-    FRESH_TABLE_PROPERTIES,
-    Overtaken,
-    publish_properties,
-    publish_table,
-)
-from sqb.lake.staging import STAGE_SUFFIX, Staged, split_alias, stage
+from sqb.lake.publish import FRESH_TABLE_PROPERTIES, Overtaken
+from sqb.lake.shape import Shape
+from sqb.lake.staging import Staged
 from sqb.lake.types import iceberg_schema, spark_type
 from sqb.planning.situation import bound
 from sqb.state.definition import pack
@@ -70,15 +65,14 @@ def write_table(
     expected = run.expected(name)
     schema: dict[str, Any] = frame.schema.jsonValue()
     # refuses what Iceberg can't hold before anything is staged
-    iceberg_schema(schema)
-    staged = stage(run.catalog, expected.namespace, expected.relation, run.id)
+    shape = Shape(_columns(schema), layout.partitioned_by, layout.sorted_by)
+    staged = run.catalog.stage(expected.namespace, expected.relation, run.id, shape)
     try:
         refuse_overtaken(run, name, staged.base)
         metrics = _write(run, session, frame, schema, staged, layout)
         reached("publish:3")
         check_unchanged(run.sources, files)
-        alias = _alias(run, staged)
-        facts = run.facts.get(alias.location)
+        facts = _staged_facts(run, staged)
         data, columns, count = _identify(run, session, schema, staged, facts, metrics)
         kept = _cut_off(run, name, states, staged, facts, data, layout)
         if kept is not None:
@@ -87,9 +81,7 @@ def write_table(
     except Overtaken as overtaken:
         return adopt(run, name, states, overtaken)
     finally:
-        leftover = run.catalog.head(staged.namespace, staged.name)
-        if leftover is not None:
-            discard(run.catalog, leftover, facts=run.facts)
+        run.catalog.discard(staged, run.facts)
 
 
 def columns_id(columns: tuple[Column, ...]) -> str:
@@ -97,16 +89,16 @@ def columns_id(columns: tuple[Column, ...]) -> str:
     return digest(*(part for c in columns for part in (c.name, spark_type(c.type))))
 
 
-def _alias(run: Run, staged: Staged) -> Head:
-    alias = run.catalog.head(staged.namespace, staged.name)
-    if alias is None:
+def _staged_facts(run: Run, staged: Staged) -> TableFacts:
+    facts = run.catalog.staged_facts(staged, run.facts)
+    if facts is None:
         raise SqbError(
             "X004",
             f"the staged table {staged.namespace}.{staged.name} is gone",
             help="another process removed it while this build ran; build again",
             exit_code=1,
         )
-    return alias
+    return facts
 
 
 def _write(
@@ -127,11 +119,17 @@ def _write(
         observation = Observation()
         aggregates = content_hash.sums(hashes).items()
         frame = frame.observe(observation, *(F.expr(sql).alias(key) for key, sql in aggregates))
-    target = full_name(run.catalog.name, staged.namespace, staged.name)
+    target = full_name(run.catalog.name, *staged.parts)
     writer = frame.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", run.id)
     properties = {**FRESH_TABLE_PROPERTIES, **layout.properties}
-    location = _first_location(run, staged)
-    if layout.partitioned_by or layout.sorted_by:
+    location = staged.location
+    if staged.branch is not None:
+        writer.overwrite(F.lit(True))
+    elif staged.in_place and (layout.partitioned_by or layout.sorted_by):
+        # a statement has no options: the session, which is this node's alone, has them
+        session.conf.set(f"spark.sql.iceberg.{SNAPSHOT_PROPERTY}sqb.run-id", run.id)
+        _replace(session, frame, target, layout, properties)
+    elif layout.partitioned_by or layout.sorted_by:
         for statement in _ddl(target, schema, layout, properties, location):
             session.sql(statement)
         writer.append()
@@ -141,16 +139,37 @@ def _write(
             properties["location"] = location
         for key, value in properties.items():
             writer = writer.tableProperty(key, value)
-        writer.create() if staged.alias is None else writer.createOrReplace()
+        writer.create() if staged.creates else writer.createOrReplace()
     return dict(observation.get) if observation is not None else None
 
 
-def _first_location(run: Run, staged: Staged) -> str | None:
-    """Where a table that does not exist yet shall live: at its own place, not at its alias's."""
-    if staged.alias is not None:
-        return None
-    table, _ = split_alias(staged.name)
-    return run.catalog.default_location(staged.namespace.removesuffix(STAGE_SUFFIX), table)
+def _replace(
+    session: SparkSession,
+    frame: DataFrame,
+    target: str,
+    layout: Layout,
+    properties: Mapping[str, str],
+) -> None:
+    """Replace a table that readers see: one statement, so that they never find it empty."""
+    view = f"__sqb_{digest(target)[:16]}"
+    frame.createOrReplaceTempView(view)
+    try:
+        pairs = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in properties.items())
+        clauses = [f"CREATE OR REPLACE TABLE {target} USING iceberg"]
+        if layout.partitioned_by:
+            clauses.append(f"PARTITIONED BY ({', '.join(layout.partitioned_by)})")
+        clauses.append(f"TBLPROPERTIES ({pairs}) AS SELECT * FROM {view}")
+        if layout.sorted_by:
+            clauses.append(f"ORDER BY {', '.join(layout.sorted_by)}")
+        session.sql(" ".join(clauses))
+    finally:
+        session.catalog.dropTempView(view)
+
+
+def _columns(schema: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Names and Spark types of the columns as Iceberg will hold them."""
+    fields = iceberg_schema(dict(schema))["fields"]
+    return tuple((f["name"], spark_type(_type_text(f["type"]))) for f in fields)
 
 
 def _ddl(
@@ -161,8 +180,7 @@ def _ddl(
     location: str | None,
 ) -> list[str]:
     """An empty table with partitions and order, for rows to be written into as it wants them."""
-    fields = iceberg_schema(dict(schema))["fields"]
-    typed = ", ".join(f"{quote(f['name'])} {spark_type(_type_text(f['type']))}" for f in fields)
+    typed = ", ".join(f"{quote(name)} {kind}" for name, kind in _columns(schema))
     clauses = [f"({typed})", "USING iceberg"]
     if layout.partitioned_by:
         clauses.append(f"PARTITIONED BY ({', '.join(layout.partitioned_by)})")
@@ -207,7 +225,7 @@ def _measure(
     hashes = content_hash.row_hashes(schema)
     if hashes is None:
         raise AssertionError("only hashable tables are measured")
-    table = session.table(full_name(run.catalog.name, staged.namespace, staged.name))
+    table = session.table(full_name(run.catalog.name, *staged.parts))
     aggregates = content_hash.sums(hashes).items()
     row = table.selectExpr(*(f"{sql} AS {key}" for key, sql in aggregates)).first()
     return dict(row.asDict()) if row is not None else {}
@@ -223,7 +241,7 @@ def _cut_off(
     layout: Layout,
 ) -> Outcome | None:
     """The same rows, columns and layout as before: nothing is published (early cut-off)."""
-    if staged.base is None or staged.base.kind != "table":
+    if staged.base is None or staged.base.kind != "table" or staged.in_place:
         return None
     base = run.facts.get(staged.base.location)
     before = run.situation.recorded.get(name)
@@ -239,9 +257,8 @@ def _cut_off(
         _managed(base) - set(wanted)
     ):
         return Outcome(Published(staged.base, base, record), "unchanged", rows, amended=True)
-    discard(run.catalog, _alias(run, staged), facts=run.facts)
-    head = publish_properties(
-        run.catalog,
+    run.catalog.discard(staged, run.facts)
+    head = run.catalog.publish_properties(
         namespace=staged.base.namespace,
         table=staged.base.name,
         base=staged.base,
@@ -287,13 +304,14 @@ def _publish(
         made.append(run.make_record(name, states, facts, data=data, schema=columns, rows=count))
         return encode(made[-1])
 
-    head = publish_table(
-        run.catalog,
+    head = run.catalog.publish_table(
         namespace=expected.namespace,
         table=expected.relation,
         staged=staged,
         properties=wanted_properties(run, name, layout),
         make_stamp=stamp,
+        # a table that was replaced in place by one statement has no order yet
+        sort_order=layout.sorted_by if staged.in_place else None,
     )
     facts = run.facts.get(head.location)
     before = run.situation.recorded.get(name)

@@ -11,8 +11,8 @@ from sqb.execution.run import Published, Run
 from sqb.execution.table import Outcome, adopt, refuse_overtaken
 from sqb.identity.data_id import InputState, view_state
 from sqb.lake.describe import Description, decode, properties, with_docs
-from sqb.lake.metadata import DEFINITION, TableFacts, read_document
-from sqb.lake.publish import Overtaken, publish_view
+from sqb.lake.metadata import DEFINITION, TableFacts
+from sqb.lake.publish import Overtaken
 from sqb.lake.types import iceberg_schema
 from sqb.planning.situation import bound, definition_local
 from sqb.state.definition import pack
@@ -32,7 +32,7 @@ def build_view(
     fields = session.sql(text).schema.jsonValue()
     previous = None
     if base is not None and base.kind == "view":
-        document = read_document(base.location, warehouse=run.catalog.warehouse)
+        document = run.facts.document(base.location)
         previous = document["schemas"][-1]["fields"]
     schema = iceberg_schema(fields, previous)
     schema["fields"] = with_docs(schema["fields"], Description(), decode(expected.described))
@@ -58,8 +58,7 @@ def build_view(
 
     try:
         refuse_overtaken(run, name, base)
-        head = publish_view(
-            run.catalog,
+        head = run.catalog.publish_view(
             namespace=expected.namespace,
             name=expected.relation,
             base=base,

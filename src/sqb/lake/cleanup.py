@@ -43,7 +43,7 @@ def discard(
     if alias.kind == "view":
         removed = _discard_view(catalog, alias)
     else:
-        removed = sum(remove(file) for file in own_files(catalog, alias, keep, facts=facts))
+        removed = sum(remove(file) for file in alias_files(catalog, alias, keep, facts=facts))
     reached("publish:6")
     return removed
 
@@ -81,7 +81,7 @@ def _discard_view(catalog: SqlCatalog, alias: Head) -> int:
     return 0 if normalised(alias.location) in published else int(remove(alias.location))
 
 
-def own_files(
+def alias_files(
     catalog: SqlCatalog, alias: Head, keep: Iterable[Head] = (), *, facts: FactsCache
 ) -> list[str]:
     """The files that only an alias of a table reaches, whether its row is still there or not."""
@@ -93,13 +93,24 @@ def own_files(
     kept = relatives(catalog, document, [*keep], facts, leaving=alias)
     if kept is None:
         return []
-    doomed = metadata_files(alias.location, document)
     table, run_id = split_alias(alias.name)
     schema = alias.namespace.removesuffix(STAGE_SUFFIX)
-    doomed |= {normalised(f) for f in published_files(alias, run_id, schema, table)}
+    written = published_files(alias, run_id, schema, table)
+    return own_files(alias.location, document, kept, written)
+
+
+def own_files(
+    location: str,
+    document: Mapping[str, Any],
+    kept: list[tuple[str, dict[str, Any]]],
+    more: Iterable[str] = (),
+) -> list[str]:
+    """The files that a document reaches, ``more`` among them, and none that is ``kept`` does."""
+    doomed = metadata_files(location, document)
+    doomed |= {normalised(file) for file in more}
     doomed |= _data_of(document, kept)
-    for location, other in kept:
-        doomed -= metadata_files(location, other)
+    for other_location, other in kept:
+        doomed -= metadata_files(other_location, other)
     # Beyond the table's own location lie files of others, such as the origin of a clone.
     return [file for file in sorted(doomed) if is_within(file, document["location"])]
 

@@ -8,12 +8,14 @@ ignored.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from sqb.lake.metadata import TableFacts, read_facts
+from sqb.lake.io import read_bytes
+from sqb.lake.metadata import DEFINITION, TableFacts, read_document, read_facts
 
 #: Raised whenever ``TableFacts`` or ``Column`` change shape or meaning.
 FORMAT = 3
@@ -32,9 +34,15 @@ class _File(msgspec.Struct, array_like=True):
 class FactsCache:
     """Facts by metadata location. ``path`` None keeps them in memory only."""
 
-    def __init__(self, path: Path | None, warehouse: str | None = None) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        warehouse: str | None = None,
+        read: Callable[[str], bytes] = read_bytes,
+    ) -> None:
         self._path = path
-        self._warehouse = warehouse
+        self._warehouse = warehouse or None
+        self._read = read
         self._known: dict[str, TableFacts] | None = None
         self._asked: set[str] = set()
         self._added = False
@@ -45,9 +53,19 @@ class FactsCache:
         self._asked.add(location)
         facts = known.get(location)
         if facts is None:
-            facts = known[location] = read_facts(location, warehouse=self._warehouse)
+            facts = read_facts(location, warehouse=self._warehouse, read=self._read)
+            known[location] = facts
             self._added = True
         return facts
+
+    def document(self, location: str) -> dict[str, Any]:
+        """The whole metadata document, as it stands."""
+        return read_document(location, warehouse=self._warehouse, read=self._read)
+
+    def definition(self, location: str) -> str | None:
+        """The definition that was published with this metadata; not a fact, for it is long."""
+        found = self.document(location).get("properties", {}).get(DEFINITION)
+        return None if found is None else str(found)
 
     def get_many(self, locations: Iterable[str]) -> dict[str, TableFacts]:
         """The facts of several metadata files by location."""

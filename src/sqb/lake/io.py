@@ -45,6 +45,16 @@ def normalised(location: str) -> str:
     return os.path.abspath(path)  # noqa: PTH100
 
 
+def is_local(location: str) -> bool:
+    """Whether a location is on a local or mounted file system.
+
+    >>> is_local("/lake/t"), is_local("file:/lake/t"), is_local("s3://lake/t")
+    (True, True, False)
+    """
+    found = _SCHEME.match(location)
+    return found is None or found.group(1).lower() == "file"
+
+
 def local_path(location: str) -> Path:
     """The file that a location names."""
     return Path(normalised(location))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -123,27 +123,25 @@ _MALFORMED = (ValueError, LookupError, TypeError, AttributeError, StopIteration)
 _DECODER = msgspec.json.Decoder(_Document)
 
 
-def read_facts(location: str, *, warehouse: str | None = None) -> TableFacts:
+def read_facts(
+    location: str, *, warehouse: str | None = None, read: Callable[[str], bytes] = read_bytes
+) -> TableFacts:
     """The facts of a metadata file.
 
     ``warehouse`` is where the project keeps its tables now; a missing file that should be
     elsewhere tells that the project was moved.
     """
-    return parse_facts(_read(location, warehouse), location)
+    return parse_facts(_read(location, warehouse, read), location)
 
 
-def read_document(location: str, *, warehouse: str | None = None) -> dict[str, Any]:
+def read_document(
+    location: str, *, warehouse: str | None = None, read: Callable[[str], bytes] = read_bytes
+) -> dict[str, Any]:
     """The whole metadata document, as it stands."""
     try:
-        return msgspec.json.decode(_read(location, warehouse), type=dict[str, Any])
+        return msgspec.json.decode(_read(location, warehouse, read), type=dict[str, Any])
     except msgspec.DecodeError as error:
         raise _unreadable(location, error) from error
-
-
-def definition(location: str) -> str | None:
-    """The definition that was published with this metadata; not part of the facts, it is long."""
-    found = read_document(location).get("properties", {}).get(DEFINITION)
-    return None if found is None else str(found)
 
 
 def parse_facts(data: bytes, location: str) -> TableFacts:
@@ -343,9 +341,9 @@ def _plain(properties: dict[str, str]) -> dict[str, str]:
     return {k: v for k, v in properties.items() if k not in {STAMP, DEFINITION}}
 
 
-def _read(location: str, warehouse: str | None) -> bytes:
+def _read(location: str, warehouse: str | None, read: Callable[[str], bytes]) -> bytes:
     try:
-        return read_bytes(location)
+        return read(location)
     except FileNotFoundError as error:
         if warehouse is not None and not is_within(location, warehouse):
             raise SqbError(

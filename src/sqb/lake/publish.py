@@ -104,7 +104,7 @@ def publish_table(
     """
     alias = catalog.head(staged.namespace, staged.name)
     if alias is None:
-        raise _alias_lost(staged)
+        raise alias_lost(staged)
     if staged.base is None:
         catalog.ensure_namespace(namespace)
     reached("publish:4")
@@ -131,7 +131,7 @@ def publish_table(
         except CommitConflict as conflict:
             remove(file)
             if isinstance(conflict.change, Drop):
-                raise _alias_lost(staged) from conflict
+                raise alias_lost(staged) from conflict
             winner = catalog.head(namespace, table)
             theirs = _moved_without_data(catalog, base, winner)
             if base is None or theirs is None or winner is None:
@@ -241,9 +241,7 @@ def publish_view(
         except CommitConflict as conflict:
             remove(file)
             if isinstance(conflict.change, Drop):
-                raise _alias_lost(
-                    Staged(base, alias, stage_namespace, stage_name, run_id)
-                ) from None
+                raise alias_lost(Staged(base, alias, stage_namespace, stage_name, run_id)) from None
             catalog.commit([Drop(stage_namespace, stage_name, alias)])
             winner = catalog.head(namespace, name)
             if winner is None or previous is None or not _same_view(catalog, previous, winner):
@@ -304,7 +302,8 @@ def folder_and_version(location: str) -> tuple[str, int]:
     return folder, int(number) if number.isdecimal() else 0
 
 
-def _alias_lost(staged: Staged) -> SqbError:
+def alias_lost(staged: Staged) -> SqbError:
+    """What is said when staged work is not there any more."""
     return SqbError(
         "X004",
         f"the staged table {staged.namespace}.{staged.name} is gone: it was not created, or its "

@@ -11,9 +11,10 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 import msgspec
 
@@ -34,8 +35,9 @@ DELETE_AFTER_COMMIT = "write.metadata.delete-after-commit.enabled"
 class Staged(msgspec.Struct, frozen=True):
     """What a run remembers of its target, and where it stages the successor.
 
-    ``base`` is the target's head when the work began, ``alias`` the row registered on it. There
-    is no row yet where a new table is to be created as ``namespace.name``.
+    ``base`` is the target's head when the work began, ``alias`` the name registered on it. There
+    is none yet where a new table is to be created as ``namespace.name``, at ``location`` if that
+    is known. Work on a ``branch`` or ``in_place`` has no alias: ``namespace.name`` is the target.
     """
 
     base: Head | None
@@ -43,6 +45,39 @@ class Staged(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     run_id: str
+    location: str | None = None
+    branch: str | None = None
+    in_place: bool = False
+
+    @property
+    def creates(self) -> bool:
+        """Is a table to be created under a name of its own?"""
+        return self.alias is None and self.branch is None and not self.in_place
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The name under which Spark writes and reads it."""
+        branch = (f"branch_{self.branch}",) if self.branch is not None else ()
+        return (self.namespace, self.name, *branch)
+
+
+class Leases(Protocol):
+    """What leases and aliases are kept in: the part of a catalog that this module needs."""
+
+    def heads(self, namespaces: Collection[str] | None = None) -> dict[tuple[str, str], Head]:
+        """The relations of some namespaces."""
+
+    def ensure_namespace(self, namespace: str) -> None:
+        """Create a namespace if it is missing."""
+
+    def namespace_properties(self, namespace: str) -> dict[str, str]:
+        """The properties of a namespace."""
+
+    def set_namespace_property(self, namespace: str, key: str, value: str) -> None:
+        """Set one property."""
+
+    def remove_namespace_property(self, namespace: str, key: str) -> None:
+        """Remove one property if it is there."""
 
 
 class LeaseRecord(msgspec.Struct, frozen=True):
@@ -91,7 +126,8 @@ def stage(catalog: SqlCatalog, schema: str, table: str, run_id: str) -> Staged:
     namespace, name = stage_schema(schema), alias_name(table, run_id)
     if base is None or base.kind == "view":
         catalog.ensure_namespace(namespace)
-        return Staged(base, None, namespace, name, run_id)
+        location = catalog.default_location(schema, table)
+        return Staged(base, None, namespace, name, run_id, location)
     refuse_deleting(read_facts(base.location, warehouse=catalog.warehouse).properties, base)
     alias = Head(namespace, name, "table", base.location)
     catalog.ensure_namespace(namespace)
@@ -122,7 +158,7 @@ class Lease:
 
     def __init__(
         self,
-        catalog: SqlCatalog,
+        catalog: Leases,
         stage_schemas: Iterable[str],
         run_id: str,
         ttl: float = LEASE_TTL_S,
@@ -170,19 +206,19 @@ class Lease:
             self._catalog.set_namespace_property(namespace, self._key, text)
 
 
-def lapsed(catalog: SqlCatalog, stage_schema: str, now: float) -> list[Head]:
+def lapsed(catalog: Leases, stage_schema: str, now: float) -> list[Head]:
     """Aliases whose run has no lease, an expired one, or one of a dead process on this host."""
     live = live_runs(catalog, stage_schema, now)
     heads = catalog.heads([stage_schema]).values()
     return [head for head in heads if split_alias(head.name)[1] not in live]
 
 
-def live_runs(catalog: SqlCatalog, stage_schema: str, now: float) -> set[str]:
+def live_runs(catalog: Leases, stage_schema: str, now: float) -> set[str]:
     """Run ids that hold a live lease on a stage schema."""
     return set(live_leases(catalog, stage_schema, now))
 
 
-def live_leases(catalog: SqlCatalog, stage_schema: str, now: float) -> dict[str, LeaseRecord]:
+def live_leases(catalog: Leases, stage_schema: str, now: float) -> dict[str, LeaseRecord]:
     """The live leases on a stage schema by run id."""
     properties = catalog.namespace_properties(stage_schema)
     texts = {k.removeprefix(LEASE): v for k, v in properties.items() if k.startswith(LEASE)}

@@ -56,7 +56,7 @@ def view_metadata(
     }
     current_id = previous["current-version-id"] if previous else None
     current = next((v for v in versions if v["version-id"] == current_id), None)
-    if current is None or _content(current) != _content(version):
+    if current is None or content(current) != content(version):
         versions.append(version)
         log.append({"version-id": version["version-id"], "timestamp-ms": now_ms})
         current = version
@@ -80,5 +80,6 @@ def write_view(metadata: Mapping[str, Any], file: str) -> None:
     write_new(file, msgspec.json.encode(metadata))
 
 
-def _content(version: Mapping[str, Any]) -> dict[str, Any]:
+def content(version: Mapping[str, Any]) -> dict[str, Any]:
+    """A version without its number and its time."""
     return {k: v for k, v in version.items() if k not in _STAMPED}

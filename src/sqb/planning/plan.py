@@ -77,6 +77,8 @@ class Plan(msgspec.Struct, frozen=True):
 
     ``rerecord`` are current nodes whose record should be written anew (an upgrade, or an upstream
     that was redefined without moving a row), ``redescribe`` those whose comments are to be written.
+    ``publish_mode`` is how the catalog lets tables be published; None if no build has found out
+    yet.
     """
 
     target: str
@@ -84,6 +86,7 @@ class Plan(msgspec.Struct, frozen=True):
     warnings: tuple[PlanWarning, ...]
     rerecord: tuple[str, ...] = ()
     redescribe: tuple[str, ...] = ()
+    publish_mode: str | None = "alias"
 
     @property
     def work(self) -> tuple[PlannedNode, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ __all__ = [
     "load_config",
 ]
 
+_POSTGRES = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
 _SQLITE = "sqlite:///"
 
 
@@ -244,7 +246,12 @@ def _catalog(
         raise refuse(
             "uri", "the catalog's uri has no scheme", 'a file is "sqlite:///lake/catalog.db"'
         )
-    if uri.startswith("sqlite:"):
+    if catalog.type == "rest":
+        if not uri.startswith(("http://", "https://")):
+            raise refuse(
+                "uri", "a REST catalog needs its server's address", 'write "https://host/catalog"'
+            )
+    elif uri.startswith("sqlite:"):
         file = uri[len(_SQLITE) :] if uri.startswith(_SQLITE) else ""
         if not file or ":memory:" in file or "?" in file:
             raise refuse(
@@ -253,8 +260,17 @@ def _catalog(
                 'write "sqlite:///lake/catalog.db", or four slashes before an absolute path',
             )
         uri = _SQLITE + _absolute(file, root, environ)
+    elif not _POSTGRES.match(uri):
+        raise refuse(
+            "uri",
+            "a SQL catalog is kept in SQLite or PostgreSQL",
+            'write "sqlite:///lake/catalog.db" or "postgresql://user@host/database"',
+        )
     warehouse = catalog.warehouse
-    if "://" not in warehouse and not warehouse.startswith("file:"):
+    if catalog.type == "rest":
+        # The server's word for one of its warehouses; it decides where tables lie.
+        warehouse = values.get("warehouse", "")
+    elif "://" not in warehouse and not warehouse.startswith("file:"):
         warehouse = _absolute(warehouse, root, environ)
     database = _table(layers.merged(here), ()).get("database")
     if database not in (None, catalog.name):
@@ -268,19 +284,9 @@ def _check_available(config: Config, layers: _Layers, here: KeyPath) -> None:
     catalog, target = config.catalog, config.target
     postponed: list[tuple[bool, str, str, tuple[KeyPath, ...]]] = [
         (
-            catalog.type == "rest",
-            "a REST catalog",
-            "0.2",
-            (("catalog", "type"), (*here, "catalog", "type")),
-        ),
-        (
-            catalog.type == "sql" and not catalog.uri.startswith("sqlite:"),
-            "a SQL catalog on another database than SQLite",
-            "0.2",
-            (("catalog", "uri"), (*here, "catalog", "uri")),
-        ),
-        (
-            "://" in catalog.warehouse and not catalog.warehouse.startswith("file:"),
+            catalog.type == "sql"
+            and "://" in catalog.warehouse
+            and not catalog.warehouse.startswith("file:"),
             "a warehouse in an object store",
             "0.2",
             (("catalog", "warehouse"), (*here, "catalog", "warehouse")),

@@ -138,6 +138,11 @@ def _within(values: Mapping[str, object]) -> Iterator[str]:
 
 
 def _userinfo(address: str) -> Iterator[str]:
+    from urllib.parse import unquote
+
     for found in _USERINFO.finditer(address):
         yield found[0]
-        yield found[0].partition(":")[2]
+        password = found[0].partition(":")[2]
+        yield password
+        # as drivers and servers tell it
+        yield unquote(password)

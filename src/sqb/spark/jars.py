@@ -33,8 +33,16 @@ DEFAULTS: dict[str, str] = {
     ),
 }
 
+#: Database drivers that only some projects need, by the dialect of the catalog's address.
+DRIVERS: dict[str, str] = {"postgresql": "org.postgresql:postgresql:42.7.14"}
+_DRIVER_SUMS: dict[str, str] = {
+    "org.postgresql:postgresql:42.7.14": (
+        "73914527305a40cce504b0d3d90b23caf565136912d607ae8ae7c5895512332c"
+    ),
+}
+
 #: A jar whose file name starts like this takes the place of the default one.
-_DEFAULT_PREFIXES = ("iceberg-spark-runtime", "sqlite-jdbc")
+_DEFAULT_PREFIXES = ("iceberg-spark-runtime", "sqlite-jdbc", "postgresql-")
 
 MAVEN_URL = "https://repo1.maven.org/maven2"
 
@@ -50,15 +58,17 @@ _HELP = (
 
 
 class Coordinate(msgspec.Struct, frozen=True):
-    """``group:artifact:version``, with the path that every Maven repository derives from it."""
+    """``group:artifact:version[:classifier]``, with the path that Maven repositories derive."""
 
     group: str
     artifact: str
     version: str
+    classifier: str = ""
 
     @property
     def file_name(self) -> str:
-        return f"{self.artifact}-{self.version}.jar"
+        ending = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.artifact}-{self.version}{ending}.jar"
 
     @property
     def path(self) -> str:
@@ -74,11 +84,11 @@ def parse_coordinate(text: str) -> Coordinate:
     'org/postgresql/postgresql/42.7.4/postgresql-42.7.4.jar'
     """
     parts = text.strip().split(":")
-    if len(parts) != 3 or not all(_PART.fullmatch(part) for part in parts):
+    if len(parts) not in {3, 4} or not all(_PART.fullmatch(part) for part in parts):
         raise SqbError(
             "C004",
             f"`{text}` is not a coordinate",
-            help="`packages` of [spark] takes `group:artifact:version`",
+            help="`packages` of [spark] takes `group:artifact:version[:classifier]`",
         )
     return Coordinate(*parts)
 
@@ -98,8 +108,9 @@ def resolve_jars(
     *,
     environ: Mapping[str, str],
     progress: TextIO | None,
+    drivers: Sequence[str] = (),
 ) -> list[Path]:
-    """The jars of a session: the defaults, the extra ``packages``, the given ``jars``.
+    """The jars of a session: defaults and ``drivers``, the extra ``packages``, the given ``jars``.
 
     A given path or package that is named like a default takes its place, so a machine without a
     network needs no download. ``progress`` is where downloads are told: a bar if it is a
@@ -108,7 +119,7 @@ def resolve_jars(
     given = [_given(path) for path in jars]
     extra = [parse_coordinate(text) for text in packages]
     taken = [path.name for path in given] + [coordinate.file_name for coordinate in extra]
-    wanted = [parse_coordinate(text) for text in missing_defaults(taken)]
+    wanted = [parse_coordinate(text) for text in missing_defaults(taken, drivers)]
     folder = cache_dir(environ) / "jars"
     fetched = [
         _cached(coordinate, folder, environ=environ, progress=progress)
@@ -117,13 +128,24 @@ def resolve_jars(
     return [*fetched, *given]
 
 
-def missing_defaults(file_names: Sequence[str]) -> list[str]:
-    """The default coordinates whose place none of these jars takes."""
+def missing_defaults(file_names: Sequence[str], drivers: Sequence[str] = ()) -> list[str]:
+    """The default coordinates, and drivers, whose place none of these jars takes."""
     return [
         text
-        for text in DEFAULTS
+        for text in (*DEFAULTS, *drivers)
         if not any(_same_role(parse_coordinate(text).file_name, name) for name in file_names)
     ]
+
+
+def drivers_of(catalog_uri: str) -> tuple[str, ...]:
+    """The drivers that a catalog's address asks for beside the default ones.
+
+    >>> drivers_of("postgresql+psycopg://me@db/lake")
+    ('org.postgresql:postgresql:42.7.14',)
+    """
+    dialect = catalog_uri.partition(":")[0].partition("+")[0]
+    found = DRIVERS.get("postgresql" if dialect == "postgres" else dialect)
+    return (found,) if found else ()
 
 
 def _given(text: str) -> Path:
@@ -208,8 +230,9 @@ def _attempt(
 ) -> str | None:
     """One download; the answer is what is wrong with the bytes, None if they are right."""
     key = f"{coordinate.group}:{coordinate.artifact}:{coordinate.version}"
-    if key in DEFAULTS:
-        digest, expected = hashlib.sha256(), DEFAULTS[key]
+    pinned = DEFAULTS.get(key) or _DRIVER_SUMS.get(key)
+    if pinned is not None:
+        digest, expected = hashlib.sha256(), pinned
     else:
         with _open(base, coordinate.path + ".sha1") as answer:
             words = answer.read(4096).decode("ascii", errors="replace").split()

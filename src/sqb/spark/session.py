@@ -23,7 +23,7 @@ import msgspec
 
 from sqb.errors import SqbError
 from sqb.spark import jvm
-from sqb.spark.jars import cache_dir, resolve_jars
+from sqb.spark.jars import cache_dir, drivers_of, resolve_jars
 from sqb.spark.java import Java, find_java, java_home_for_spark
 from sqb.spark.kinds import add_tag, interrupt, is_connect, name_jobs
 from sqb.spark.pool import SessionPool
@@ -103,7 +103,13 @@ def start_session(
     java = find_java(environ)
     java_home = java_home_for_spark(java, cache_dir(environ))
     progress = sys.stderr
-    jars = resolve_jars(settings.packages, settings.jars, environ=environ, progress=progress)
+    jars = resolve_jars(
+        settings.packages,
+        settings.jars,
+        environ=environ,
+        progress=progress,
+        drivers=drivers_of(settings.catalog_uri),
+    )
     scratch = tempfile.TemporaryDirectory(prefix="sqb-spark-", ignore_cleanup_errors=True)
     # Spark's own catalog wants a folder even if unused; the working directory must stay clean.
     defaults = {"spark.app.name": app_name, "spark.sql.warehouse.dir": scratch.name}

@@ -139,7 +139,9 @@ def _catalog_conf(settings: SparkSettings) -> dict[str, str]:
             f"catalogs of type `{settings.catalog_type}` are not supported",
             help='set `type` of [catalog] to "sql" or "rest"',
         )
-    fields |= {"warehouse": settings.warehouse, **settings.properties}
+    if settings.warehouse:
+        fields["warehouse"] = settings.warehouse
+    fields |= settings.properties
     return {prefix: CATALOG_CLASS, **{f"{prefix}.{name}": fields[name] for name in fields}}
 
 
@@ -151,7 +153,7 @@ def _jdbc(uri: str) -> dict[str, str]:
     >>> _jdbc("postgresql://me:pw@db:5432/lake")["uri"]
     'jdbc:postgresql://db:5432/lake'
     """
-    from urllib.parse import unquote, urlsplit
+    from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
     parts = urlsplit(uri)
     # SQLAlchemy's form: the dialect may name its Python driver, as in postgresql+psycopg.
@@ -160,13 +162,14 @@ def _jdbc(uri: str) -> dict[str, str]:
         return {"uri": f"jdbc:sqlite:{uri.removeprefix(f'{parts.scheme}:///')}"}
     if dialect in {"postgresql", "postgres"} and parts.hostname:
         host = parts.netloc.rpartition("@")[2]
-        query = f"?{parts.query}" if parts.query else ""
-        fields = {"uri": f"jdbc:postgresql://{host}{parts.path}{query}"}
-        if parts.username is not None:
-            fields["jdbc.user"] = unquote(parts.username)
-        if parts.password is not None:
-            fields["jdbc.password"] = unquote(parts.password)
-        return fields
+        options = dict(parse_qsl(parts.query))
+        login = {
+            "jdbc.user": unquote(parts.username or "") or options.pop("user", ""),
+            "jdbc.password": unquote(parts.password or "") or options.pop("password", ""),
+        }
+        query = f"?{urlencode(options)}" if options else ""
+        address = {"uri": f"jdbc:postgresql://{host}{parts.path}{query}"}
+        return address | {key: value for key, value in login.items() if value}
     raise SqbError(
         "C007",
         f"a SQL catalog can't be opened at an address of the form `{dialect or '?'}:…`",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import msgspec
 
 from sqb import cachefile
 from sqb.lake.catalog import Head
+from sqb.lake.iceberg import open_iceberg
 from sqb.state.record import Record
 from sqb.state.tables import (
     FINGERPRINTS,
@@ -28,7 +30,7 @@ from sqb.state.tables import (
 )
 
 if TYPE_CHECKING:
-    from pyiceberg.catalog.sql import SqlCatalog as IcebergCatalog
+    from pyiceberg.catalog import Catalog as IcebergCatalog
     from pyiceberg.table import Table
 
 _LAYOUT = 1
@@ -44,8 +46,17 @@ class _Cached(msgspec.Struct, array_like=True):
 class StateStore:
     """Reads and appends the state tables of some schemas of one catalog."""
 
-    def __init__(self, name: str, uri: str, warehouse: str, cache: Path | None) -> None:
-        self._name, self._uri, self._warehouse = name, uri, warehouse
+    def __init__(
+        self,
+        name: str,
+        uri: str,
+        warehouse: str,
+        cache: Path | None,
+        *,
+        kind: str = "sql",
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self._opening = partial(open_iceberg, name, uri, warehouse, kind, properties)
         self._cache_path = cache
         cached = cachefile.read(cache, _Cached, _LAYOUT) if cache else None
         self._cached = cached or _Cached()
@@ -127,9 +138,7 @@ class StateStore:
     def open(self) -> IcebergCatalog:
         """pyiceberg's catalog, imported and opened once; over a second the first time."""
         if self._iceberg is None:
-            from pyiceberg.catalog.sql import SqlCatalog
-
-            self._iceberg = SqlCatalog(self._name, uri=self._uri, warehouse=self._warehouse)
+            self._iceberg = self._opening()
         return self._iceberg
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from sqb.errors import SqbError
 from sqb.lake.catalog import Head
-from sqb.lake.cleanup import discard, own_files, sweep
+from sqb.lake.cleanup import alias_files, discard, sweep
 from sqb.lake.expiry import expire, file_size, left_behind, remove_files, without
 from sqb.lake.io import is_within, normalised, remove_empty_folders
 from sqb.lake.metadata import read_document
@@ -118,7 +118,7 @@ class _Look:
         for alias in self._lapsed():
             files: Collection[str] = [alias.location]
             if alias.kind == "table":
-                files = own_files(self.lake.catalog, alias, facts=self.lake.facts)
+                files = alias_files(self.lake.catalog, alias, facts=self.lake.facts)
             yield Finding("staged", _place(alias), 1, *_measured(files))
 
     def _lapsed(self) -> Iterator[Head]:

@@ -94,7 +94,7 @@ def _java() -> tuple[bool, str]:
 
 def _jars(config: Config | None) -> tuple[bool, str]:
     """Are the jars there? Missing ones of a repository are fetched by the next build."""
-    from sqb.spark.jars import DEFAULTS, cache_dir, parse_coordinate
+    from sqb.spark.jars import DEFAULTS, cache_dir, drivers_of, parse_coordinate
 
     folder = cache_dir(os.environ) / "jars"
     given = [Path(jar) for jar in config.spark.jars] if config else []
@@ -102,7 +102,8 @@ def _jars(config: Config | None) -> tuple[bool, str]:
     if lost:
         return False, f"missing: {', '.join(lost)}"
     extra = config.spark.packages if config else ()
-    wanted = [parse_coordinate(text) for text in (*DEFAULTS, *extra)]
+    drivers = drivers_of(config.catalog.uri) if config else ()
+    wanted = [parse_coordinate(text) for text in (*DEFAULTS, *drivers, *extra)]
     names = {_role(jar.name) for jar in given}
     missing = [
         item.file_name
@@ -118,7 +119,12 @@ def _jars(config: Config | None) -> tuple[bool, str]:
 def _role(file_name: str) -> str:
     """What a jar is, whatever its version."""
     return next(
-        (p for p in ("iceberg-spark-runtime", "sqlite-jdbc") if file_name.startswith(p)), file_name
+        (
+            p
+            for p in ("iceberg-spark-runtime", "sqlite-jdbc", "postgresql-")
+            if file_name.startswith(p)
+        ),
+        file_name,
     )
 
 
@@ -146,14 +152,16 @@ def _compile(project: Project) -> tuple[bool, str]:
 
 
 def _catalog(project: Project) -> tuple[bool, str]:
-    catalog = project.config.catalog
-    project.catalog.heads()
-    there = "" if project.catalog.path.exists() else "; the first build creates it"
-    return True, f"{catalog.name} ({catalog.type}) {catalog.uri}{there}"
+    catalog, lake = project.config.catalog, project.catalog
+    lake.namespaces()
+    path = lake.path
+    there = "; the first build creates it" if path is not None and not path.exists() else ""
+    mode = lake.mode or "not known before the first rebuild of a table"
+    return True, f"{catalog.name} ({catalog.type}) {lake.place}{there}; publish mode: {mode}"
 
 
 def _relations(project: Project) -> tuple[bool, str]:
-    found = Counter(namespace for namespace, _ in project.catalog.heads())
+    found = Counter(namespace for namespace, _ in project.observe().heads)
     text = ", ".join(f"{number} in {namespace}" for namespace, number in sorted(found.items()))
     return True, text or "none yet"
 

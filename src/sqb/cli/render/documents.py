@@ -39,6 +39,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "target": plan.target,
         "virtual_env": None,
+        "publish_mode": plan.publish_mode,
         "summary": plan.summary(),
         "nodes": [planned_node(node) for node in plan.nodes],
         "warnings": msgspec.to_builtins(plan.warnings),

@@ -62,6 +62,8 @@ def show_plan(plan: Plan, out: Output, seconds: float) -> None:
     if out.verbose:
         _current(plan, out)
     show_warnings(plan, out)
+    if plan.work and plan.publish_mode not in {"alias", None}:
+        out.line(f"Tables are published by {plan.publish_mode}, see docs/catalogs.md", dim=True)
     out.important(last_line(plan, out, seconds))
 
 
