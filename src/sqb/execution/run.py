@@ -14,7 +14,7 @@ import msgspec
 from sqb.compile.nodes import Compiled
 from sqb.execution.sources import SourceLook
 from sqb.execution.statement import full_name
-from sqb.identity.data_id import InputState, source_data, view_state
+from sqb.identity.data_id import UNKNOWN, InputState, source_data, view_state
 from sqb.identity.expected import Expected, compose_version
 from sqb.lake.catalog import Head, SqlCatalog
 from sqb.lake.facts import FactsCache
@@ -106,6 +106,9 @@ class Run:
         """A node or source as its readers in this run find it."""
         if name in self.situation.sources:
             return self.situation.sources[name]
+        if name not in self.situation.expected:
+            # read by an older definition alone: nobody looked at it
+            return InputState(UNKNOWN, "")
         record, facts = self.record(name), self.relation(name)
         place = self.expected(name).place
         if record is not None and record.materialized == "view":
