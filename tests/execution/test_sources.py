@@ -304,3 +304,21 @@ class TestOtherCatalogs:
         readings = {name: source.reading for name, source in freshness(bench).items()}
         assert readings == {"users": "observed", "blind": "unknown"}
         assert Path(path).exists()
+
+
+def test_a_view_not_built_yet_is_read_as_it_stands_though_nothing_names_its_source(
+    bench: Workbench,
+) -> None:
+    bench.sql("CREATE TABLE lake.{raw}.a AS SELECT 1 AS id")
+    bench.sql("CREATE TABLE lake.{raw}.b AS SELECT 2 AS id")
+    bench.model("v", "MODEL (materialized view);\nSELECT id FROM {raw}.a")
+    bench.model("t", "SELECT id FROM v")
+    bench.told()
+    bench.model("v", "MODEL (materialized view);\nSELECT id FROM {raw}.b")
+    assert ".`a`" in bench.project().explain("t").sql
+    assert bench.told("t", force=True) == {"t": ("unchanged", "forced")}
+    assert bench.told() == {
+        "v": ("success", "query_changed"),
+        "t": ("success", "upstream_changed"),
+    }
+    assert bench.rows("t") == [(2,)]

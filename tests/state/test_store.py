@@ -80,7 +80,7 @@ def test_appends_at_the_same_moment_lose_nothing(place: Path) -> None:
 
 
 def test_observations_go_to_the_schemas_of_their_readers(place: Path) -> None:
-    seen = Observation("raw.x", "lake", "raw", "x", "r1", "adapter", "snapshot", "u:s:1", "hash", 7)
+    seen = Observation("raw.x", "lake", "raw", "x", "r1", "u:s:1", "hash", 7)
     store(place).append([], [seen], {"raw.x": ["dev", "dev_marts"]})
     heads = SqlCatalog("lake", f"sqlite:///{place}/catalog.db", str(place)).heads()
     assert {ns for ns, name in heads if name == "_sqlbuild_source_freshness"} == {

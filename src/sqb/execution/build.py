@@ -228,11 +228,11 @@ def _record(
                 table.namespace,
                 table.table,
                 run.id,
-                sighting.strategy,
-                sighting.kind,
                 value,
                 digest(source, sighting.strategy, sighting.kind, value),
                 run.now_us,
+                sighting.strategy,
+                sighting.kind,
             )
         )
     if fingerprints or observations:

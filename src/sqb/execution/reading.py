@@ -103,7 +103,8 @@ def _behind(run: Run, name: str) -> Query | None:
     if text is None:
         return None
     names = names_of(run.config, run.compiled)
-    analysis, bindings, _ = rebind(text, names, run.compiled.sources, expected.path)
+    analysis, bindings, former = rebind(text, names, run.compiled.sources, expected.path)
+    run.sources.adopt(former)
     return Query(text, analysis, bindings)
 
 

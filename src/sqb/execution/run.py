@@ -15,7 +15,7 @@ from sqb.compile.nodes import Compiled
 from sqb.execution.sources import SourceLook
 from sqb.execution.statement import full_name
 from sqb.execution.volume import bytes_behind
-from sqb.identity.data_id import InputState, source_data, view_state
+from sqb.identity.data_id import UNKNOWN, InputState, source_data, view_state
 from sqb.identity.expected import Expected, compose_version
 from sqb.lake.catalog import Head
 from sqb.lake.facts import FactsCache
@@ -114,6 +114,9 @@ class Run:
         """A node or source as its readers in this run find it."""
         if name in self.situation.sources:
             return self.situation.sources[name]
+        if name not in self.situation.expected:
+            # read by an older definition alone: nobody looked at it
+            return InputState(UNKNOWN, "")
         record, facts = self.record(name), self.relation(name)
         place = self.expected(name).place
         if record is not None and record.materialized == "view":

@@ -56,6 +56,8 @@ class SourceLook:
         self.catalog = catalog
         self.listings: dict[str, Listing] = {}
         self.facts: dict[str, TableFacts] = {}
+        self._heads, self._lake_facts = heads, facts
+        self._former: dict[str, SourceTable] = {}
         self._why: dict[str, str] = {}
         self._physical: dict[str, Physical] = {}
         others = _foreign_heads(compiled, conf, self._why)
@@ -77,6 +79,14 @@ class SourceLook:
             self.facts[name] = facts.get(head.location)
         except SqbError as error:
             self._why[name] = error.message
+
+    def adopt(self, former: Mapping[str, SourceTable]) -> None:
+        """Take in sources that only an older definition names, such as that of a view not built."""
+        for name, source in former.items():
+            self._former[name] = source
+            head = self._heads.get((source.namespace, source.table)) if source.in_lake else None
+            if head is not None:
+                self.facts[name] = self._lake_facts.get(head.location)
 
     # What is there
 
@@ -220,8 +230,9 @@ class SourceLook:
         self, name: str, travels: bool, *, pin: bool, constants: Mapping[str, str] | None = None
     ) -> tuple[str, bool]:
         """SQL that reads a source, and whether it is a sub-select."""
+        facts = self.facts if pin else {}
         return read_source(
-            self.compiled, self.catalog, name, travels, self.facts if pin else {}, constants or {}
+            self.compiled, self.catalog, name, travels, facts, constants or {}, self._former
         )
 
     def probe(self, name: str, constants: Mapping[str, str]) -> Probe:

@@ -65,11 +65,11 @@ class Observation(msgspec.Struct, frozen=True):
     schema: str
     table: str
     run: str
-    strategy: str
-    value_kind: str
     data_version: str
     data_version_hash: str
     ts: int
+    strategy: str = "adapter"
+    value_kind: str = "snapshot"
 
 
 def arrow_schema(table: str) -> pa.Schema:
