@@ -41,7 +41,7 @@ from sqb.planning.present import Present, present_inputs
 from sqb.planning.situation import Situation
 from sqb.project.config import Config, load_config
 from sqb.project.layout import find_project, read_files
-from sqb.project.secrets import masker
+from sqb.project.secrets import mask, masker
 from sqb.state.record import Record
 from sqb.state.store import StateStore
 from sqb.state.tables import FINGERPRINTS
@@ -429,7 +429,7 @@ class Project:
         if self._log is not None:
             from sqb.execution.artifacts import mask_log
 
-            mask_log(self._log, self.mask)
+            mask_log(self._log, lambda text: mask(text, self.config, environ=self.environ))
 
     def __enter__(self) -> Project:  # noqa: PYI034 - Self needs Python 3.11
         return self
