@@ -77,7 +77,7 @@ class Project:
             self.root, target=target, cli_vars=dict(vars or {}), environ=self.environ
         )
         self.mask = masker(self.config, environ=self.environ)
-        self._sessions = Sessions(self.config, self.environ, spark, self.mask)
+        self._sessions = Sessions(self.config, self.environ, spark)
 
     # Compile
 

@@ -39,7 +39,8 @@ def test_the_till_goes_on_where_it_stopped(waffles: Path) -> None:
 
 def test_the_next_commands_are_named(sqb, tmp_path: Path) -> None:
     shown = sqb("playground", "my waffles", cwd=tmp_path).out
-    assert "12 models, 3 seeds; the till wrote 171 orders" in shown
+    assert "12 models, 3 seeds\n  the till wrote 171 orders" in shown
+    assert max(map(len, shown.replace(sys.executable, "python").splitlines())) <= 80
     assert "  cd 'my waffles'\n" in shown
 
 

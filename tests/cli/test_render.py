@@ -73,6 +73,30 @@ def out() -> Output:
     return Output(environ={})
 
 
+class Screen:
+    """A terminal that knows what a live display uses: lines, erasing, moving up."""
+
+    def __init__(self) -> None:
+        self.lines, self.row, self.column = [""], 0, 0
+
+    def feed(self, text: str) -> None:
+        for sign in re.findall(r"\x1b\[[?\d;]*[A-Za-z]|.|\n|\r", text):
+            if sign == "\n":
+                self.row, self.column = self.row + 1, 0
+                self.lines += [""] * (self.row + 1 - len(self.lines))
+            elif sign == "\r":
+                self.column = 0
+            elif sign.startswith("\x1b"):
+                if sign.endswith("A"):
+                    self.row -= int(sign[2:-1] or 1)
+                elif sign.endswith("K"):
+                    self.lines[self.row] = ""
+            else:
+                line = self.lines[self.row].ljust(self.column)
+                self.lines[self.row] = line[: self.column] + sign + line[self.column + 1 :]
+                self.column += 1
+
+
 def validate(document: object, schema: str) -> None:
     rules = json.loads((SCHEMAS / f"{schema}.schema.json").read_text())
     plain = json.loads(json.dumps(document))
@@ -410,6 +434,27 @@ def test_progress_off_a_terminal_is_a_line_per_event(
     assert second.startswith("Spark is up (")
     assert begun == [True]
     assert third.startswith("  1/5  seed   countries")
+
+
+def test_progress_on_a_terminal_leaves_results_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    out = Output(environ={"TERM": "xterm", "NO_COLOR": "1"})
+    progress = Progress(out, lambda: None)
+    progress.plan(PLAN)
+    # a session that runs already is not announced; the display comes with the first node
+    progress.hear(Event("node_started", "countries"))
+    region = progress._region().plain.splitlines()
+    assert region[0].split() == [region[0].split()[0], "countries", "0s"]
+    assert region[1].split()[1:] == ["0", "of", "5", "done", "0s"]
+    progress.hear(Event("node_finished", "countries", RESULT.nodes[0]))
+    progress.close()
+    screen = Screen()
+    screen.feed(capsys.readouterr().out)
+    lines = [line.rstrip() for line in screen.lines if line.strip()]
+    assert len(lines) == 1
+    assert lines[0].startswith("  1/5  seed   countries   ok")
 
 
 @pytest.mark.parametrize(

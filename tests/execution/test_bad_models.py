@@ -149,3 +149,23 @@ def test_fail_fast_starts_nothing_after_the_first_failure(
     assert (head is None) == fail_fast
     assert leftovers(bench.project()) == []
     assert {n.name for n in bench.plan().work} == {n for n, s in ends.items() if s != "success"}
+
+
+def test_the_error_of_a_model_holds_no_secret_anywhere(bench: Workbench) -> None:
+    secrets = (
+        '[catalog.properties]\ntoken = "tok-123456"\n'
+        '[targets.dev.state]\nconnection = "postgresql://me:hunter22@db/x"\n'
+    )
+    bench.write("sqlbuild_project.toml", bench.toml(secrets))
+    bench.model(
+        "leak",
+        "SELECT CAST(raise_error('tok-123456 at x://me:other@db, password=guessed') AS INT) AS x",
+    )
+    result = bench.build()
+    told = str(result.nodes[0].error)
+    assert "*** at x://***@db, password=***" in told
+    run = bench.root / ".sqb" / "runs" / str(result.run_id)
+    for file in (run / "results.json", run / "events.jsonl", run / "sqb.log"):
+        text = file.read_text()
+        assert "***" in text, file.name
+        assert not any(word in text for word in ("tok-123456", "other", "guessed")), file.name

@@ -19,6 +19,7 @@ from sqb.identity.expected import session_conf
 from sqb.lake.failpoints import reached
 from sqb.lake.staging import Lease, stage_schema
 from sqb.planning.plan import Plan, PlannedNode
+from sqb.project.secrets import mask, masked
 from sqb.spark.pool import SessionPool
 from sqb.spark.session import add_tag, interrupt, name_jobs
 from sqb.state.definition import unpack
@@ -143,7 +144,8 @@ def _walk(
         except Exception as error:  # noqa: BLE001 - a thread must always answer, whatever happened
             seconds = time.perf_counter() - began
             told = _told(error, name, interrupted=stop.is_set()).to_json()
-            return NodeResult(name, "failed", node.reason, seconds, error=told)
+            clean = masked(told, lambda text: mask(text, run.config, environ=run.environ))
+            return NodeResult(name, "failed", node.reason, seconds, error=clean)
         outcomes[name] = outcome
         run.publish(name, outcome.published)
         seconds = time.perf_counter() - began

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,16 +16,11 @@ class Sessions:
     """Opens one session at most, and closes what it opened."""
 
     def __init__(
-        self,
-        config: Config,
-        environ: Mapping[str, str],
-        given: SparkSession | None,
-        mask: Callable[[str], str],
+        self, config: Config, environ: Mapping[str, str], given: SparkSession | None
     ) -> None:
         self._config = config
         self._environ = environ
         self._given = given
-        self._mask = mask
         self._own: SparkSession | None = None
         self._log: Path | None = None
         self._started_jvm = False
@@ -71,8 +66,9 @@ class Sessions:
         self._own = None
         if self._log is not None:
             from sqb.execution.artifacts import mask_log
+            from sqb.project.secrets import mask
 
-            mask_log(self._log, self._mask)
+            mask_log(self._log, lambda text: mask(text, self._config, environ=self._environ))
         if self._started_jvm and self.content:
             from sqb.spark.archive import make_later
             from sqb.spark.settings import settings_of

@@ -46,10 +46,10 @@ def playground(call: Call, *, name: str, template: str) -> None:
         return
     out = call.out
     out.important(f"{out.style('Created', fg='green')} the waffle shop in {name}")
-    out.line(
-        f"  {len([f for f in written if f.startswith('models/')])} models, "
-        f"{len([f for f in written if f.endswith('.csv')])} seeds; {told}"
-    )
+    models = sum(name.startswith("models/") for name in written)
+    seeds = sum(name.endswith(".csv") for name in written)
+    out.line(f"  {models} models, {seeds} seeds")
+    out.line(f"  {told}")
     out.line()
     out.line("Now type:")
     steps = [] if root == Path.cwd() else [(f"cd {shlex.quote(name)}", "")]

@@ -64,12 +64,16 @@ class Progress:
             self._before_spark()
             self._starting = now
             self._open()
+            if not self._out.terminal:
+                self._print("starting Spark…")
         elif event.kind == "spark_started" and self._starting is not None:
             took = duration(now - self._starting)
             self._starting = None
             if not self._out.terminal:
                 self._print(f"Spark is up ({took})")
         elif event.kind == "node_started" and event.node is not None:
+            # a session that runs already was not announced
+            self._open()
             self._running[event.node] = now
         elif event.kind == "node_finished" and event.result is not None:
             self._running.pop(event.result.name, None)
@@ -92,10 +96,7 @@ class Progress:
         self._out.log(text)
 
     def _open(self) -> None:
-        if self._out.quiet:
-            return
-        if not self._out.terminal:
-            self._print("starting Spark…")
+        if self._out.quiet or not self._out.terminal or self._live is not None:
             return
         from rich.console import Console
         from rich.live import Live
