@@ -258,3 +258,12 @@ def test_a_crash_of_an_expiry_is_mended_by_the_search_for_orphans(
     cleaned(lake, "t")
     assert "orphans" not in found(lake, "t")
     assert lake.read("t") == [2]
+
+
+def test_an_alias_is_not_taken_for_a_table_of_its_own(lake: SmallLake, later: float) -> None:
+    for turn in range(3):
+        lake.build("t", [turn])
+    staged = stage(lake.catalog, "dev", "t", "dead")
+    shown = found(lake, "t", now=later)
+    place = f"{staged.namespace}.{staged.name}"
+    assert [kind for kind, relations in shown.items() if place in relations] == ["staged"]

@@ -17,7 +17,7 @@ from sqb.lake.cleanup import alias_files, discard, sweep
 from sqb.lake.expiry import expire, file_size, left_behind, remove_files, without
 from sqb.lake.io import is_within, normalised, remove_empty_folders
 from sqb.lake.metadata import read_document
-from sqb.lake.staging import lapsed, stage_schema
+from sqb.lake.staging import STAGE_SUFFIX, lapsed, stage_schema
 from sqb.project.durations import duration_seconds
 from sqb.upkeep.census import Census, Lake, is_excluded, is_state
 from sqb.upkeep.needed import Removable, removable
@@ -146,6 +146,8 @@ class _Look:
         """The tables whose upkeep is ours."""
         for key, record in self.census.records.items():
             head = self.census.heads[key]
+            if head.namespace.endswith(STAGE_SUFFIX):
+                continue  # an alias carries its table's stamp
             mine = record.owner == self.scope.owner
             older = not record.owner and head.namespace in self.scope.schemas
             if head.kind == "table" and (mine or older) and not self._excluded(head):
@@ -169,7 +171,7 @@ class _Look:
             if found.metadata:
                 names = frozenset(found.metadata)
                 yield Finding("metadata", _place(head), len(names), *_measured(names), names)
-        except OSError as error:
+        except (OSError, SqbError) as error:
             self.kept.append(Kept(_place(head), str(error)))
 
     def _removable(self, head: Head) -> tuple[Removable, dict[str, object]]:
@@ -204,7 +206,8 @@ class _Look:
         mine = {
             key
             for key, record in census.records.items()
-            if record.owner == self.scope.owner or key in self.scope.nodes
+            if (record.owner == self.scope.owner or key in self.scope.nodes)
+            and not key[0].endswith(STAGE_SUFFIX)
         }
         mine |= {(h.namespace, h.name) for h in self._states()}
         names = set(self.scope.nodes)
@@ -279,7 +282,7 @@ class _Look:
                 self.kept.append(Kept(place, "it moved meanwhile"))
                 return
             self.lake.store.carry(head.location, done.head.location)
-        except OSError as error:
+        except (OSError, SqbError) as error:
             self.kept.append(Kept(place, str(error)))
             return
         if ids:

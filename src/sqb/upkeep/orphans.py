@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 import msgspec
 
+from sqb.errors import SqbError
 from sqb.lake.catalog import Head
 from sqb.lake.expiry import reached_by
 from sqb.lake.io import Listed, files_below, normalised
@@ -59,7 +60,7 @@ class Reach:
     def below(self, location: str) -> set[str]:
         """The files that tables reach which have anything to do with a folder.
 
-        Raises ``OSError`` if one of them can't be read in full.
+        Raises ``OSError`` or ``SqbError`` if one of them can't be read in full.
         """
         folder = normalised(location)
         near = set(self._below.get(folder, ()))
@@ -74,7 +75,11 @@ class Reach:
 
 def _folders_of(head: Head, location: str) -> set[str]:
     """The folders that a table has files in; those of a clone lie with its origin."""
-    snapshots = read_document(head.location).get("snapshots") or []
+    try:
+        snapshots = read_document(head.location).get("snapshots") or []
+    except SqbError:
+        # Gone since it was looked at. Whoever asks about its folder meets the same error.
+        snapshots = []
     lists = [s["manifest-list"] for s in snapshots if "manifest-list" in s]
     return {normalised(location), *(_parents(normalised(f))[0] for f in (*lists, head.location))}
 
@@ -84,7 +89,7 @@ def _parents(path: str) -> list[str]:
 
 
 def orphans(reach: Reach, location: str, before: float) -> Orphans:
-    """The orphans of one folder. Raises ``OSError`` if what is needed can't be told in full."""
+    """The orphans of one folder; raises as ``Reach.below`` does."""
     listed = [f for name in _FOLDERS for f in files_below(f"{location}/{name}")]
     old = [f for f in listed if f.modified < before]
     reached = reach.below(location) if old else set()
