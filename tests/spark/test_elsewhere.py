@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from sqb.spark.elsewhere import FORMATS, conf_elsewhere, rendered
+from sqb.spark.jars import cache_dir
+from sqb.spark.java import find_java, java_home_for_spark
 from sqb.spark.settings import SparkSettings
 
 SECRETS = ("hunter2", "s3cr3tvalue", "t0psecret")
@@ -92,15 +98,42 @@ def test_default_jars_are_named_by_coordinate_unless_their_files_are_given() -> 
     assert conf["spark.jars"].startswith("/j/iceberg")
 
 
+@pytest.fixture(scope="module")
+def answer(spark: Any) -> str:
+    """A table in the shared lake."""
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.elsewhere")
+    spark.sql("CREATE OR REPLACE TABLE lake.elsewhere.t AS SELECT 41 + 1 AS answer")
+    return "elsewhere.t"
+
+
+def test_spark_opens_the_lake_with_the_printed_defaults(
+    answer: str, spark_settings: SparkSettings, tmp_path: Path
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(text("defaults", spark_settings))
+    script = (
+        "from pyspark.sql import SparkSession\n"
+        "spark = SparkSession.builder.master('local[1]').getOrCreate()\n"
+        f"print(spark.table('{answer}').collect())\n"
+    )
+    home = java_home_for_spark(find_java(os.environ), cache_dir(os.environ))
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "SPARK_CONF_DIR": str(tmp_path), "JAVA_HOME": home},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "[Row(answer=42)]\n", done.stderr[-2000:]
+
+
 def test_pyiceberg_opens_the_lake_with_the_printed_file(
-    spark: Any, spark_settings: SparkSettings
+    answer: str, spark_settings: SparkSettings
 ) -> None:
     from pyiceberg.catalog import load_catalog
 
-    spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.elsewhere")
-    spark.sql("CREATE OR REPLACE TABLE lake.elsewhere.t AS SELECT 41 + 1 AS answer")
     properties = yaml.safe_load(text("pyiceberg", spark_settings))["catalog"]["lake"]
     catalog = load_catalog("lake", **properties)
-    rows = catalog.load_table("elsewhere.t").scan().to_arrow().to_pylist()
+    rows = catalog.load_table(answer).scan().to_arrow().to_pylist()
     catalog.engine.dispose()
     assert rows == [{"answer": 42}]
