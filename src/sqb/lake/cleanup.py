@@ -93,10 +93,10 @@ def _discard_table(catalog: SqlCatalog, alias: Head, keep: list[Head], facts: Fa
     table, run_id = split_alias(alias.name)
     schema = alias.namespace.removesuffix(STAGE_SUFFIX)
     written = published_files(alias, run_id, schema, table)
-    return sum(remove(file) for file in own_files(alias.location, document, kept, written))
+    return sum(remove(file) for file in files_only_in(alias.location, document, kept, written))
 
 
-def own_files(
+def files_only_in(
     location: str,
     document: Mapping[str, Any],
     kept: list[tuple[str, dict[str, Any]]],
