@@ -63,3 +63,12 @@ def test_masking_works_before_there_is_a_config() -> None:
 )
 def test_keys_of_data_are_no_secrets(key: str, secret: bool) -> None:
     assert is_secret_key(key) is secret
+
+
+def test_a_password_is_masked_as_it_is_written_and_as_it_is_meant(tmp_path: Path) -> None:
+    (tmp_path / "sqlbuild_project.toml").write_text(
+        "[catalog]\nuri = 'postgresql://me:p%40ssw0rd@h/d'"
+    )
+    config = load_config(tmp_path, target=None, cli_vars={}, environ={})
+    masked = mask("p%40ssw0rd, p@ssw0rd", config, environ={})
+    assert "ssw0rd" not in masked

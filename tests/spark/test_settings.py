@@ -93,3 +93,10 @@ def test_no_secret_stands_on_a_command_line_or_in_a_message() -> None:
     assert line["spark.driver.memory"] == "2g"
     assert "spark.driver.extraClassPath" in line
     assert redact("no hunter2, abcdef", conf) == "no ***, ***"
+
+
+def test_a_password_among_the_options_of_an_address_is_taken_out_of_it() -> None:
+    settings = SparkSettings("lake", "postgresql://db/lake?user=me&password=pw&ssl=true", "/d")
+    conf = spark_conf(settings, ())
+    assert conf[f"{LAKE}.uri"] == "jdbc:postgresql://db/lake?ssl=true"
+    assert (conf[f"{LAKE}.jdbc.user"], conf[f"{LAKE}.jdbc.password"]) == ("me", "pw")
