@@ -96,7 +96,7 @@ def test_a_project_lives_on_every_catalog(
         "models/t.sql",
         "MODEL (partitioned_by [bucket(2, id)], sorted_by [v]);\nSELECT id, v, id * 2 AS w FROM v",
     )
-    assert life.build() == {"t": ("success", "config_changed")}
+    assert life.build() == {"t": ("success", "query_changed")}
     assert life.rows() == [(1, "a", 2), (2, "b", 4), (3, "c", 6)]
     with life.project() as project:
         head = project.catalog.head(life.schema, "t")

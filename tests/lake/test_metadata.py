@@ -8,12 +8,12 @@ import pytest
 
 from sqb.errors import SqbError
 from sqb.lake.catalog import Head
+from sqb.lake.facts import FactsCache
 from sqb.lake.metadata import (
     DEFINITION,
     STAMP,
     Column,
     canonical_type,
-    definition,
     parse_facts,
     read_facts,
     schema_hash,
@@ -159,7 +159,7 @@ def test_a_real_table_is_read(target: Head, ice: Any) -> None:
     assert facts.snapshot_id == table.current_snapshot().snapshot_id
     assert facts.total_records == 2
     assert facts.columns == (Column(1, "id", "long", False), Column(2, "s", "string", False))
-    assert definition(target.location) is None
+    assert FactsCache(None).definition(target.location) is None
 
 
 @pytest.mark.parametrize(

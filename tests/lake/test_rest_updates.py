@@ -125,10 +125,11 @@ def test_a_view_gets_a_version_only_if_it_changed() -> None:
     assert actions == ["add-view-version", "set-current-view-version"]
     changed = {**version, "version-id": 3, "representations": [1]}
     back = {**base, "versions": [version, changed], "current-version-id": 3}
-    assert view_updates(back, {**after, "versions": [version, changed, {**version, "version-id": 4}],
-                               "current-version-id": 4}) == [
+    again = {**version, "version-id": 4}
+    wanted = {**back, "versions": [version, changed, again], "current-version-id": 4}
+    assert view_updates(back, wanted) == [
         {"action": "set-current-view-version", "view-version-id": 1}
-    ]  # fmt: skip
+    ]
     newer["schema-id"] = 1
     after["schemas"] = [SCHEMA, OTHER]
     actions = [update["action"] for update in view_updates(base, after)]

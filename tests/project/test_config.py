@@ -331,6 +331,17 @@ def test_another_targets_later_features_do_not_stand_in_the_way(tmp_path: Path) 
     assert load(tmp_path, project).target.name == "dev"
 
 
+def test_other_catalogs_are_taken_as_they_are_written(tmp_path: Path) -> None:
+    project = "[catalog]\nuri = 'postgresql+psycopg://me:${ENV:PW}@h/d'\nwarehouse = 'w'"
+    catalog = load(tmp_path, project, environ={"PW": "x"}).catalog
+    assert catalog.uri == "postgresql+psycopg://me:x@h/d"
+    assert catalog.warehouse == str(tmp_path / "w")
+    # the warehouse of a server is its own word, not a folder
+    for written, read in (("", ""), ("warehouse = 'main'", "main")):
+        project = f"[catalog]\ntype = 'rest'\nuri = 'https://h/c'\n{written}"
+        assert load(tmp_path, project).catalog.warehouse == read
+
+
 def test_an_error_never_shows_a_secret(tmp_path: Path) -> None:
     for project in (
         "[catalog.properties]\ntoken = ['hunter2']",

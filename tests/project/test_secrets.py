@@ -100,3 +100,12 @@ def test_what_only_sounds_like_a_secret_is_shown(tmp_path: Path) -> None:
     )
     apply = masker(load_config(tmp_path, target=None, cli_vars={}, environ={}), environ={})
     assert apply("true customer hidden") == "true customer ***"
+
+
+def test_a_password_is_masked_as_it_is_written_and_as_it_is_meant(tmp_path: Path) -> None:
+    (tmp_path / "sqlbuild_project.toml").write_text(
+        "[catalog]\nuri = 'postgresql://me:p%40ssw0rd@h/d'"
+    )
+    config = load_config(tmp_path, target=None, cli_vars={}, environ={})
+    masked = mask("p%40ssw0rd, p@ssw0rd", config, environ={})
+    assert "ssw0rd" not in masked

@@ -108,3 +108,10 @@ def test_no_iceberg_catalog_has_a_cache() -> None:
     conf = spark_conf(msgspec.structs.replace(BASE, conf=given), ())
     assert conf[f"{other}.cache-enabled"] == "false"
     assert f"{other}2.cache-enabled" not in conf
+
+
+def test_a_password_among_the_options_of_an_address_is_taken_out_of_it() -> None:
+    settings = SparkSettings("lake", "postgresql://db/lake?user=me&password=pw&ssl=true", "/d")
+    conf = spark_conf(settings, ())
+    assert conf[f"{LAKE}.uri"] == "jdbc:postgresql://db/lake?ssl=true"
+    assert (conf[f"{LAKE}.jdbc.user"], conf[f"{LAKE}.jdbc.password"]) == ("me", "pw")

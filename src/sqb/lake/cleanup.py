@@ -96,10 +96,10 @@ def alias_files(
     table, run_id = split_alias(alias.name)
     schema = alias.namespace.removesuffix(STAGE_SUFFIX)
     written = published_files(alias, run_id, schema, table)
-    return own_files(alias.location, document, kept, written)
+    return files_only_in(alias.location, document, kept, written)
 
 
-def own_files(
+def files_only_in(
     location: str,
     document: Mapping[str, Any],
     kept: list[tuple[str, dict[str, Any]]],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqb.lake.cleanup import own_files
+from sqb.lake.cleanup import files_only_in
 from sqb.lake.failpoints import reached
 from sqb.lake.io import is_local, remove
 from sqb.lake.rest_updates import only_on
@@ -109,5 +109,5 @@ def _remove(
     location: str, document: dict[str, Any], kept: list[tuple[str, dict[str, Any]]]
 ) -> None:
     if is_local(document["location"]) and is_local(location):
-        for file in own_files(location, document, kept):
+        for file in files_only_in(location, document, kept):
             remove(file)
