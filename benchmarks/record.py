@@ -96,21 +96,10 @@ def write_sources(project: Project, layers: Layers) -> None:
 def record(project: Project, columns: Columns) -> int:
     """Record a first build of everything that is not built yet; how many nodes that were."""
     observed = project.observe()
-    plan, verdicts, situation = project._decide(
+    plan, verdicts, situation, look = project._decide(
         frozenset(project.expected), observed, force=False, full_refresh=False
     )
-    run = Run(
-        new_run_id(),
-        time.time_ns() // 1000,
-        project.config,
-        project.compiled,
-        situation,
-        verdicts,
-        observed.heads,
-        project.catalog,
-        project.facts,
-        project.environ,
-    )
+    run = project._run(new_run_id(), situation, verdicts, observed, look)
     outcomes: dict[str, Outcome] = {}
     results: dict[str, NodeResult] = {}
     stages = [stage_schema(namespace) for namespace in project.namespaces()]
