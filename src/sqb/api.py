@@ -359,12 +359,12 @@ class Project:
             concurrency=concurrency,
             listener=hear,
         )
+        artifacts.finish(result)
         if self.catalog.keeps_house and not result.interrupted:
             made = run.heads_made()
             for note in self.upkeep.tidy(made, run_id, run.pool, result.seconds):
                 hear(Event("note", message=note))
         self.facts.save(h.location for h in observed.heads.values())
-        artifacts.finish(result)
         self._sessions.content = not result.failed and not result.interrupted
         return result
 

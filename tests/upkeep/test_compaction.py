@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from small_lakes import SmallLake, numbers
 
 from sqb.api import Project
 from sqb.execution.events import Event
@@ -13,7 +14,7 @@ from sqb.lake.catalog import Head
 from sqb.lake.metadata import read_document, read_facts
 from sqb.project.config import JanitorConfig
 from sqb.spark.session import SparkSettings
-from sqb.upkeep.compaction import Candidate, choose, files_of
+from sqb.upkeep.compaction import Candidate, choose, counted, files_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +34,23 @@ def test_what_is_packed() -> None:
     assert chosen(*((f"t{n}", 10 + n, 0) for n in range(5))) == ["t4", "t3", "t2"]
     assert chosen(("many", 100, 0), compact=False) == []
     assert chosen(("empty", 0, 0)) == []
+
+
+@pytest.mark.parametrize(("partitions", "expected"), [(5, True), (6, False)])
+def test_every_partition_keeps_a_file(partitions: int, expected: bool) -> None:
+    candidate = Candidate(Head("dev", "t", "table", ""), 10, 0, partitions)
+    assert bool(choose([candidate], JanitorConfig(compact_min_files=10))) is expected
+
+
+def test_partitions_are_counted_from_the_manifests(lake: SmallLake) -> None:
+    table = lake.ice.create_table("dev.parted", numbers([]).schema)
+    with table.update_spec() as spec:
+        spec.add_identity("id")
+    table.append(numbers([1, 2]))
+    table.append(numbers([2, 3]))
+    head = lake.head("parted")
+    candidate = counted(files_of(head, read_document(head.location)))
+    assert (candidate.files, candidate.partitions) == (4, 3)
 
 
 def test_a_scattered_table_is_packed_by_the_next_build(

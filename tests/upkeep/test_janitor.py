@@ -133,7 +133,7 @@ def test_a_relation_that_is_not_ours_to_drop_stays(lake: SmallLake, why: str) ->
         here = scope("old")
     head = lake.head("old")
     if why == "busy":
-        with Lease(lake.catalog, ["dev__sqb_stage"], "busy"):
+        with Lease(lake.catalog, ["other__sqb_stage"], "busy"):
             assert not survey(lake.upkeep(), here).findings
     else:
         assert [f for f in survey(lake.upkeep(), here).findings if f.kind == "relation"] == []

@@ -193,6 +193,17 @@ def entries_of(manifest: ManifestFile) -> Iterator[tuple[str, int | None]]:
             yield entry.data_file.file_path, entry.snapshot_id
 
 
+def partitions_in(snapshot: Mapping[str, Any]) -> int:
+    """How many partitions the files of a snapshot lie in."""
+    return len(
+        {
+            (manifest.partition_spec_id, repr(entry.data_file.partition))
+            for manifest in manifests_of(snapshot)
+            for entry in manifest.fetch_manifest_entry(_local_io(), discard_deleted=True)
+        }
+    )
+
+
 @functools.cache
 def _local_io() -> FileIO:
     """Local files for pyiceberg's Avro reader, without the seconds that importing pyarrow takes."""

@@ -17,7 +17,7 @@ from sqb.lake.metadata import read_document
 from sqb.lake.publish import folder_and_version
 from sqb.spark.session import name_jobs
 from sqb.upkeep.census import Lake, is_excluded, is_state, stamp_of
-from sqb.upkeep.compaction import choose, compact, files_of
+from sqb.upkeep.compaction import choose, compact, counted, files_of
 from sqb.upkeep.needed import Needs, is_due, pays_off, removable
 from sqb.upkeep.state_tables import KEEP, is_scattered, pack
 
@@ -56,7 +56,10 @@ def _tidy(
 ) -> Iterator[str]:
     keep = lake.settings.keep_snapshots
     if pool is not None:
-        published = [*_compacted(lake, published, pool, run_id)]
+        try:
+            published = [*_compacted(lake, published, pool, run_id)]
+        except Exception as error:  # noqa: BLE001 - whatever Spark says; expiry goes on
+            yield _sentence(error)
     states = [h for (_, name), h in lake.catalog.heads(schemas).items() if is_state(name)]
     spared = lake.settings.exclude_patterns
     due = [
@@ -89,7 +92,8 @@ def _compacted(
     """The heads after packing the most scattered of the tables."""
     mine = [h for h in published if h.kind == "table" and lake.settings.compact]
     candidates = [files_of(head, _document(lake, head)) for head in mine]
-    chosen = {c.head for c in choose(candidates, lake.settings)}
+    likely = [counted(c) for c in choose(candidates, lake.settings)]
+    chosen = {c.head for c in choose(likely, lake.settings)}
     for head in published:
         moved = None
         if head in chosen and stamp_of(lake.facts.get(head.location)) is not None:

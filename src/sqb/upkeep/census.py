@@ -37,10 +37,6 @@ class Census(msgspec.Struct, frozen=True):
     leases: dict[str, float]
     now: float
 
-    def working(self, namespace: str) -> bool:
-        """Does a build run that writes this schema?"""
-        return f"{namespace}{STAGE_SUFFIX}" in self.leases
-
 
 class Lake(msgspec.Struct, frozen=True):
     """What upkeep works on: a catalog, what is known of it, and the project's settings."""

@@ -14,7 +14,7 @@ import msgspec
 
 from sqb.execution.statement import full_name, literal
 from sqb.lake.catalog import Head, SqlCatalog
-from sqb.lake.cleanup import discard
+from sqb.lake.cleanup import discard, partitions_in
 from sqb.lake.facts import FactsCache
 from sqb.lake.metadata import DEFINITION, MANAGED, STAMP, read_document
 from sqb.lake.publish import Overtaken, publish_table
@@ -29,30 +29,41 @@ MOST_PER_BUILD = 3
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A table's files: how many, how large together."""
+    """A table's files: how many, how large together, in how many partitions."""
 
     head: Head
     files: int
     bytes: int
+    partitions: int = 1
 
 
 def files_of(head: Head, document: Mapping[str, Any]) -> Candidate:
-    """What the current snapshot says about its files."""
-    main = (document.get("refs") or {}).get("main", {}).get("snapshot-id")
-    current = main or document.get("current-snapshot-id")
-    summary: Mapping[str, str] = {}
-    for snapshot in document.get("snapshots") or []:
-        if snapshot["snapshot-id"] == current:
-            summary = snapshot.get("summary") or {}
+    """What the current snapshot says about its files; partitions are not counted yet."""
+    summary = _current(document).get("summary") or {}
     return Candidate(
         head, int(summary.get("total-data-files", 0)), int(summary.get("total-files-size", 0))
     )
 
 
+def counted(candidate: Candidate) -> Candidate:
+    """The candidate with its partitions counted, which means reading its manifests."""
+    document = read_document(candidate.head.location)
+    return msgspec.structs.replace(candidate, partitions=partitions_in(_current(document)))
+
+
+def _current(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    main = (document.get("refs") or {}).get("main", {}).get("snapshot-id")
+    current = main or document.get("current-snapshot-id")
+    for snapshot in document.get("snapshots") or []:
+        if snapshot["snapshot-id"] == current:
+            return dict(snapshot)
+    return {}
+
+
 def choose(candidates: Sequence[Candidate], settings: JanitorConfig) -> list[Candidate]:
     """The tables to pack: many files, far below the target size; the most scattered first.
 
-    At least half of the files must go, or the rewrite is not worth it.
+    At least half of the files must go, or the rewrite is not worth it. Each partition keeps one.
     """
     if not settings.compact:
         return []
@@ -60,7 +71,8 @@ def choose(candidates: Sequence[Candidate], settings: JanitorConfig) -> list[Can
     chosen = [
         c
         for c in candidates
-        if c.files >= settings.compact_min_files and 2 * (c.bytes // target + 1) <= c.files
+        if c.files >= settings.compact_min_files
+        and 2 * max(c.bytes // target + 1, c.partitions) <= c.files
     ]
     return sorted(chosen, key=lambda c: (-c.files, c.head))[:MOST_PER_BUILD]
 
@@ -73,7 +85,7 @@ def compact(
     settings: JanitorConfig,
     run_id: str,
 ) -> Head | None:
-    """Rewrite a table into larger files; None if a build published it meanwhile."""
+    """Rewrite a table into larger files; None if there was nothing to do or a build came first."""
     with Lease(catalog, [stage_schema(head.namespace)], run_id):
         staged = stage(catalog, head.namespace, head.name, run_id)
         try:
@@ -87,6 +99,9 @@ def compact(
                 f"table => {alias}, options => map('target-file-size-bytes', '{size}', "
                 "'min-input-files', '2'))"
             ).collect()
+            written = catalog.head(staged.namespace, staged.name)
+            if written is None or written.location == head.location:
+                return None
             return publish_table(
                 catalog,
                 namespace=head.namespace,

@@ -58,8 +58,9 @@ def unowned(
 
 def _use(census: Census, key: Place, leaving: Collection[Place]) -> str | None:
     """What needs a relation, leaving others that go with it out of account."""
-    if census.working(key[0]):
-        return "a build is running in its schema"
+    if census.leases:
+        # of this project, which may make it again, or of another one, which may read it
+        return "a build is running"
     place = ".".join(key)
     mine = census.facts[key]
     for other, record in census.records.items():
