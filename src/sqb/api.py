@@ -5,10 +5,9 @@ It brings the rooms together (compile, observe, decide, execute) and holds no ru
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
@@ -16,31 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from sqb.compile.compiler import compile_project
-from sqb.compile.nodes import Compiled
 from sqb.errors import SqbError, did_you_mean
 from sqb.execution.events import BuildResult, Event
-from sqb.execution.look import Observed, look
+from sqb.execution.look import Observed
 from sqb.execution.sessions import Sessions
 from sqb.execution.sources import SourceLook
-from sqb.execution.watching import SourceWatch
-from sqb.graph.graph import Graph
-from sqb.graph.selectors import Selectable, select
-from sqb.identity.expected import Expected, build_graph, constants_of, expect, namespaces_of
-from sqb.lake.facts import FactsCache
-from sqb.lake.lake import Lake
-from sqb.lake.opening import open_lake
 from sqb.lake.staging import stage_schema
 from sqb.planning.cascade import Verdict
 from sqb.planning.on_catalog import for_catalog
 from sqb.planning.plan import Plan
 from sqb.planning.planner import decide
 from sqb.planning.situation import Situation
-from sqb.project.config import Config, load_config
-from sqb.project.layout import find_project, read_files
-from sqb.project.secrets import masker
-from sqb.state.store import StateStore
 from sqb.state.tables import FINGERPRINTS, FRESHNESS
+from sqb.workspace import Selectors, Workspace, several
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,12 +39,8 @@ if TYPE_CHECKING:
     from sqb.upkeep.upkeep import Upkeep
 
 
-#: One selector or several; several are united.
-Selectors = str | Sequence[str]
-
-
-class Project:
-    """A project folder and a target.
+class Project(Workspace):
+    """A project folder and a target: plan it, build it, ask it.
 
     ``spark``: a session of your own (notebook, spark-submit); it is used and never stopped.
     """
@@ -71,90 +54,8 @@ class Project:
         spark: SparkSession | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        self.environ = dict(os.environ if environ is None else environ)
-        self.root = find_project(Path(directory).absolute())
-        self.config: Config = load_config(
-            self.root, target=target, cli_vars=dict(vars or {}), environ=self.environ
-        )
-        self.mask = masker(self.config, environ=self.environ)
+        super().__init__(directory, target=target, vars=vars, environ=environ)
         self._sessions = Sessions(self.config, self.environ, spark)
-
-    # Compile
-
-    @property
-    def work_dir(self) -> Path:
-        """``.sqb``: disposable, ignored by git."""
-        folder = self.root / ".sqb"
-        if not folder.exists():
-            folder.mkdir()
-            (folder / ".gitignore").write_text("*\n")
-        return folder
-
-    @cached_property
-    def compiled(self) -> Compiled:
-        """The project's files, compiled; unchanged ones come from the cache."""
-        files = read_files(self.root)
-        if files.later:
-            raise SqbError(
-                "C011",
-                f"{files.later[0]}: this kind of file arrives in a later release",
-                file=files.later[0],
-                line=1,
-                help="release 0.5 brings functions, audits, tests, hooks and Python nodes",
-            )
-        cache = self.work_dir / "cache" / "compile.mp"
-        return compile_project(self.config, files, self.environ, cache)
-
-    @cached_property
-    def graph(self) -> Graph:
-        """Models, seeds and sources with their edges."""
-        return build_graph(self.compiled)
-
-    @cached_property
-    def expected(self) -> dict[str, Expected]:
-        """Every buildable node as the project wants it, parents first."""
-        return expect(self.compiled, self.graph, self.config)
-
-    def selectable(self) -> dict[str, Selectable]:
-        """Every node as selectors see it."""
-        out = {e.name: Selectable(e.name, e.type, e.path, e.tags) for e in self.expected.values()}
-        for source in self.compiled.sources.values():
-            out[source.name] = Selectable(source.name, "source", source.file or "", ())
-        return out
-
-    def select(self, include: Selectors = (), exclude: Selectors = ()) -> frozenset[str]:
-        """The buildable nodes that selectors pick; without any, all of them."""
-        include, exclude = _several(include), _several(exclude)
-        if not include and not exclude:
-            return frozenset(self.expected)
-        return frozenset(select(self.selectable(), self.graph, include, exclude))
-
-    # Observe
-
-    @cached_property
-    def catalog(self) -> Lake:
-        """The lake's catalog."""
-        return open_lake(self.config.catalog, self.work_dir / "cache")
-
-    @cached_property
-    def facts(self) -> FactsCache:
-        """What metadata files say, cached for ever by location."""
-        path = self.work_dir / "cache" / "facts.mp"
-        return FactsCache(path, self.catalog.warehouse, self.catalog.read)
-
-    @cached_property
-    def store(self) -> StateStore:
-        """The state tables."""
-        catalog = self.config.catalog
-        cache = self.work_dir / "cache" / "state.mp"
-        return StateStore(
-            catalog.name,
-            catalog.uri,
-            catalog.warehouse,
-            cache,
-            kind=catalog.type,
-            properties=catalog.properties,
-        )
 
     @cached_property
     def upkeep(self) -> Upkeep:
@@ -172,26 +73,6 @@ class Project:
         lake = (self.catalog, self.facts, self.store)
         return Upkeep(self.config, self.compiled, self.expected, *lake, self.environ)
 
-    def namespaces(self) -> list[str]:
-        """The schemas that this target writes."""
-        return namespaces_of(self.config, self.expected)
-
-    def constants(self) -> dict[str, str]:
-        """The bound constants of this run, in the session's time zone."""
-        return constants_of(self.config, self.environ)
-
-    def observe(self) -> Observed:
-        """One look at the lake: heads, facts, records."""
-        sources = {(s.namespace, s.table) for s in self.compiled.sources.values() if s.in_lake}
-        namespaces = self.namespaces()
-        return look(self.expected, namespaces, sources, self.catalog, self.facts, self.store)
-
-    @cached_property
-    def watch(self) -> SourceWatch:
-        """What looks at the sources."""
-        cache = self.work_dir / "cache"
-        return SourceWatch(self.config, self.compiled, self.facts, cache, self.environ)
-
     def freshness(
         self,
         select: Selectors = (),
@@ -207,7 +88,7 @@ class Project:
         from sqb.execution.source_freshness import report
         from sqb.graph.selectors import select_sources
 
-        names = select_sources(self.selectable(), self.graph, _several(select), _several(exclude))
+        names = select_sources(self.selectable(), self.graph, several(select), several(exclude))
         observed = self.observe()
         look = self.watch.look(observed)
         sightings = self.watch.sight(look, observed, names, self._opened, listener)
@@ -416,7 +297,7 @@ class Project:
 
         prepared = prepare(sql, self.config, self.compiled, self.expected)
         size = None
-        if not self._sessions.there:
+        if not self._sessions.there and self.catalog.keeps_house:
             heads, sources = self.catalog.heads(), self.compiled.sources
             size = bytes_behind(prepared.reads, self.expected, sources, heads, self.facts)
         session = self.session(input_bytes=size)
@@ -468,10 +349,6 @@ class Project:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _several(selectors: Selectors) -> Sequence[str]:
-    return [selectors] if isinstance(selectors, str) else selectors
 
 
 def new_run_id() -> str:
