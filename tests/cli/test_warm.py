@@ -119,7 +119,8 @@ def test_a_failing_query_is_told_as_ever(warm: Warm) -> None:
     assert sqb(warm.root, "build", "--select", "zzz").returncode == 2
 
 
-def test_ctrl_c_at_the_caller_cancels_the_build(warm: Warm) -> None:
+@pytest.mark.parametrize("seconds", [0.05, 1.0])
+def test_ctrl_c_at_the_caller_cancels_the_build(warm: Warm, seconds: float) -> None:
     slow = warm.root / "models" / "slow.sql"
     slow.write_text(SLOW)
     caller = subprocess.Popen(
@@ -135,7 +136,7 @@ def test_ctrl_c_at_the_caller_cancels_the_build(warm: Warm) -> None:
     for line in caller.stdout:
         if "Spark is up" in line:
             break
-    time.sleep(1)
+    time.sleep(seconds)
     caller.send_signal(signal.SIGINT)
     text, _ = caller.communicate(timeout=60)
     slow.unlink()

@@ -143,8 +143,8 @@ def test_the_jobs_of_a_thread_carry_its_name(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("change", "missing"),
     [
-        ({"catalog_name": "other"}, "spark.sql.catalog.other=org.apache.iceberg"),
-        ({"catalog_name": "other"}, "spark.sql.catalog.other.cache-enabled=false"),
+        ({"catalog_name": "elsewhere"}, "spark.sql.catalog.elsewhere=org.apache.iceberg"),
+        ({"catalog_name": "elsewhere"}, "spark.sql.catalog.elsewhere.cache-enabled=false"),
         ({"catalog_uri": "sqlite:////else/where.db"}, "uri=jdbc:sqlite:/else/where.db"),
     ],
 )

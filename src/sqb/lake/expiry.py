@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from sqb.errors import SqbError
 from sqb.lake.catalog import CommitConflict, Head, Point, SqlCatalog
 from sqb.lake.cleanup import entries_of, manifests_of, metadata_files, relatives
 from sqb.lake.facts import FactsCache
@@ -50,10 +51,15 @@ def expire(
     ``snapshots`` are ids, ``metadata`` locations from the metadata log. Raises ``OSError`` before
     anything is changed if what stays can't be read in full.
     """
-    document = read_document(head.location, warehouse=catalog.warehouse)
     now_ms = time.time_ns() // 1_000_000
-    after = without(log_previous(document, head.location, now_ms), snapshots, metadata)
-    doomed = left_behind(document, after)
+    try:
+        document = read_document(head.location, warehouse=catalog.warehouse)
+        after = without(log_previous(document, head.location, now_ms), snapshots, metadata)
+        doomed = left_behind(document, after)
+    except (OSError, SqbError):
+        if catalog.head(head.namespace, head.name) != head:
+            return None  # someone else removed what this head named
+        raise
     moved = _replace(catalog, head, after)
     if moved is None:
         return None

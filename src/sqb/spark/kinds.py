@@ -6,13 +6,43 @@ and ``connect``.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: Prefix of the tag that names the model of a job in a Connect session.
 NAME_TAG = "sqb-model-"
+
+
+#: How long a statement that shows no task is left to plan before it is interrupted all the same.
+_PATIENCE = 10.0
+
+
+class _Watch:
+    """Whether a Connect session's statement has come to its tasks.
+
+    A server interrupts a statement once. Before its tasks run that may be lost in the planning,
+    and the statement then runs to its end whatever is asked later.
+    """
+
+    def __init__(self) -> None:
+        self._tasks = False
+        self._asked: float | None = None
+
+    def hear(self, *, stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:  # noqa: ARG002
+        """What pyspark tells, by these very names."""
+        self._tasks = inflight_tasks > 0 and not done
+
+    def may_interrupt(self, now: float) -> bool:
+        """Is it safe, or has it been waited for long enough?"""
+        self._asked = self._asked if self._asked is not None else now
+        return self._tasks or now - self._asked > _PATIENCE
+
+
+_watches: WeakKeyDictionary[Any, _Watch] = WeakKeyDictionary()
 
 
 def is_connect(session: SparkSession) -> bool:
@@ -59,10 +89,12 @@ def interrupt(session: SparkSession, tag: str) -> None:
     """Cancel the running jobs that carry ``tag``; any thread may call it.
 
     In a classic session these are the jobs of every sibling, in a Connect session its own alone.
-    Jobs that start afterwards under the same tag are not stopped.
+    Jobs that start afterwards under the same tag are not stopped, so call it again and again.
     """
     if is_connect(session):
-        session.interruptTag(tag)
+        watch = _watches.get(session)
+        if watch is None or watch.may_interrupt(time.monotonic()):
+            session.interruptTag(tag)
     else:
         session.sparkContext.cancelJobsWithTag(tag)
 
@@ -76,6 +108,8 @@ def sibling(session: SparkSession) -> SparkSession:
     # pyspark's clone leaves out what its stop() looks at, and the patience of the original.
     clone.release_session_on_close = True
     clone.client.set_retry_policies(remote.client.get_retry_policies())
+    _watches[clone] = watch = _Watch()
+    clone.registerProgressHandler(watch.hear)
     return cast("SparkSession", clone)
 
 

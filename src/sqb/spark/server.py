@@ -110,6 +110,8 @@ def server_conf(port: int, token: str) -> dict[str, str]:
         "spark.connect.authenticate.token": token,
         # A client that was killed leaves its query behind; nobody comes back for it.
         "spark.connect.execute.manager.detachedTimeout": "30s",
+        # a statement is interrupted when its first tasks are told
+        "spark.connect.progress.reportInterval": "500ms",
     }
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sqb.cli.call import Call
+from sqb.cli.call import SELECTION, Call
 from sqb.cli.call import command as sqb_command
 from sqb.cli.render.words import count, size
 from sqb.errors import SqbError
@@ -126,4 +126,5 @@ command = sqb_command(
 sqb janitor --dry-run
 sqb janitor --yes --json
 """,
+    hides=SELECTION,
 )(_function)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sqb.cli.call import Call
+from sqb.cli.call import SELECTION, Call
 from sqb.cli.call import command as sqb_command
 from sqb.errors import SqbError
 
@@ -171,19 +171,25 @@ command = click.Group(
             "start",
             help="Start a warm local Spark that later commands of this project use.",
             example="sqb spark start\nsqb spark start --idle 2h",
+            hides=SELECTION,
         )(_idle(start)),
         "stop": sqb_command(
-            "stop", help="Stop the project's warm Spark.", example="sqb spark stop"
+            "stop",
+            help="Stop the project's warm Spark.",
+            example="sqb spark stop",
+            hides=SELECTION,
         )(stop),
         "status": sqb_command(
             "status",
             help="Say whether there is a warm Spark, and whether commands use it.",
             example="sqb spark status\nsqb spark status --json",
+            hides=SELECTION,
         )(status),
         "conf": sqb_command(
             "conf",
             help="Print the settings that open the project's lake elsewhere.",
             example="sqb spark conf > spark-defaults.conf\nsqb spark conf --format pyiceberg",
+            hides=SELECTION,
         )(_format(conf)),
     },
 )
