@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import duckdb
+import sqlglot
 
+from sqb.refresh.derive import Derivation, NotDerivable, candidates
 from sqb.refresh.ir import (
     Aggregate,
     Call,
@@ -26,6 +28,7 @@ from sqb.refresh.ir import (
     column,
     output,
 )
+from sqb.refresh.restrict import restrict
 from sqb.refresh.script import Script, member
 
 Row = tuple[object, ...]
@@ -240,15 +243,19 @@ class Plans:
 class Judge:
     """Runs a script's steps on DuckDB."""
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, script: Script) -> None:
+    def __init__(
+        self, db: duckdb.DuckDBPyConnection, script: Script, *, translate: bool = False
+    ) -> None:
         self.db = db
         self.script = script
+        self.translate = translate
         self._run: set[str] = set()
 
     def make(self, name: str) -> None:
         for step in self.script.needed(name):
             if step.name not in self._run:
-                self.db.execute(f"CREATE OR REPLACE TEMP TABLE {step.name} AS {step.sql}")
+                sql = to_duckdb(step.sql) if self.translate else step.sql
+                self.db.execute(f"CREATE OR REPLACE TEMP TABLE {step.name} AS {sql}")
                 self._run.add(step.name)
 
     def rows(self, name: str, columns: str, where: str = "TRUE") -> Counter[Row]:
@@ -261,8 +268,65 @@ class Judge:
         return self.rows(name, columns, f"NOT {member(tuple(exprs), keys)}")
 
 
+def to_duckdb(sql: str) -> str:
+    """The user's own words are Spark's."""
+    return sqlglot.transpile(sql, read="spark", write="duckdb")[0]
+
+
 def relation(source: str, version: str) -> str:
     return f"{version}_{source}"
+
+
+def checked(
+    db: duckdb.DuckDBPyConnection,
+    plan: Node,
+    data: Data,
+    rng: random.Random,
+    *,
+    translate: bool = False,
+) -> Counter[str]:
+    """Every way to bring the plan's rows from old to new gives the new ones; counts of ways."""
+    data.load(db)
+    script = Script(relation)
+    judge = Judge(db, script, translate=translate)
+    old = frozenset(data.old) if rng.random() < 0.8 else frozenset()
+    derivation = Derivation(script, data.changed, old)
+    shown = names(plan)
+    before = judge.rows(script.state(plan, "old"), shown)
+    after = judge.rows(script.state(plan, "new"), shown)
+    done: Counter[str] = Counter()
+    for key in _keys_to_try(plan, rng):
+        try:
+            found = derivation.keys(plan, key)
+        except NotDerivable as error:
+            done[error.code] += 1
+            continue
+        if found is None:
+            assert before == after
+            continue
+        kept = judge.outside(script.state(plan, "old"), shown, key, found)
+        inner = judge.rows(restrict(script, plan, key, found, "new"), shown)
+        assert kept + inner == after, key
+        assert inner == judge.rows(script.state(plan, "new"), shown, member(key, found)), key
+        done["keys"] += 1
+    try:
+        change = derivation.delta(plan)
+    except NotDerivable as error:
+        done[error.code] += 1
+        return done
+    out = Counter(before)
+    if change is not None:
+        for row, times in judge.rows(change, f"{shown}, __w").items():
+            out[row[:-1]] += int(str(row[-1])) * times
+    assert all(weight >= 0 for weight in out.values())
+    assert +out == after
+    done["delta"] += 1
+    return done
+
+
+def _keys_to_try(plan: Node, rng: random.Random) -> list[tuple[Expr, ...]]:
+    pair = tuple(column(col) for col in rng.sample(output(plan), min(2, len(output(plan)))))
+    return [*((expr,) for expr in candidates(plan)), pair]
 
 
 def names(node: Node) -> str:

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-import sqlglot
-from plans import TABLES, Data, Judge, names, relation
+from plans import TABLES, Data, Judge, checked, names, relation, to_duckdb
 
 from sqb.refresh.build import Plan, TableRef, build
 from sqb.refresh.script import Script
@@ -101,12 +100,18 @@ def test_the_plan_gives_the_rows_of_the_text(db: duckdb.DuckDBPyConnection, sql:
     plan = plan_of(sql)
     script = Script(relation)
     state = script.state(plan.root, "new")
-    for step in script.steps.values():  # the user's own words are Spark's
-        again = sqlglot.transpile(step.sql, read="spark", write="duckdb")[0]
-        script.steps[step.name] = type(step)(step.name, step.kind, again, step.reads)
-    found = Judge(db, script).rows(state, names(plan.root))
-    text = sqlglot.transpile(sql, read="spark", write="duckdb")[0]
-    assert found == Counter(db.execute(text).fetchall())
+    found = Judge(db, script, translate=True).rows(state, names(plan.root))
+    assert found == Counter(db.execute(to_duckdb(sql)).fetchall())
+
+
+@pytest.mark.parametrize("sql", UNDERSTOOD)
+def test_a_refresh_by_rows_is_a_rebuild(sql: str) -> None:
+    with duckdb.connect(":memory:", config={"threads": 1}) as db:
+        done: Counter[str] = Counter()
+        for seed in range(3):
+            rng = random.Random(f"{seed} {sql}")
+            done += checked(db, plan_of(sql).root, Data(rng), rng, translate=True)
+    assert done["keys"] + done["delta"] > 0
 
 
 @pytest.mark.parametrize(("sql", "what"), REFUSED)
