@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 import duckdb
 import sqlglot
 
+from sqb.refresh.build import Plan, TableRef, build
+from sqb.refresh.changes import TableChange
 from sqb.refresh.derive import Derivation, NotDerivable, candidates
 from sqb.refresh.ir import (
     Aggregate,
@@ -30,6 +32,10 @@ from sqb.refresh.ir import (
 )
 from sqb.refresh.restrict import restrict
 from sqb.refresh.script import Script, member
+from sqb.refresh.signed import Target, signed_change
+from sqb.refresh.strategies import Situation, choose
+from sqb.sql.structure import structure
+from sqb.sql.tokens import split
 
 Row = tuple[object, ...]
 TABLES = {"t0": ("a", "b", "c"), "t1": ("a", "b"), "t2": ("a", "b", "c")}
@@ -324,9 +330,60 @@ def checked(
     return done
 
 
+def checked_strategies(
+    db: duckdb.DuckDBPyConnection, sql: str, data: Data, rng: random.Random
+) -> Counter[str]:
+    """Every strategy that applies leads from the old rows to the new ones; counts of each."""
+    data.load(db)
+    plan = plan_of(sql)
+    script = Script(relation)
+    judge = Judge(db, script, translate=True)
+    shown = names(plan.root)
+    before = judge.rows(script.state(plan.root, "old"), shown)
+    after = judge.rows(script.state(plan.root, "new"), shown)
+    made = f"CREATE OR REPLACE TEMP TABLE target AS SELECT {shown} FROM"
+    db.execute(f"{made} {script.state(plan.root, 'old')}")
+    kinds = [str(kind).lower() for kind in db.table("target").types]
+    every = {Col(f"c{number}"): "bigint" for number in range(300)}
+    types = every | dict(zip(output(plan.root), kinds, strict=True))
+    ways = {name: _way(rows) for name, rows in data.changes.items()}
+    old = frozenset(TABLES) if rng.random() < 0.8 else frozenset()
+    choice = choose(Situation(plan, ways, types, old), script)
+    cols = tuple(col.name for col in output(plan.root))
+    done: Counter[str] = Counter()
+    for option in choice.options:
+        found = signed_change(option, script, plan.root, Target("target", cols, tuple(kinds)))
+        if found.broken:
+            assert not judge.rows(found.broken, "*")
+        out = Counter(before)
+        for row, times in judge.rows(found.change, f"{shown}, __w").items():
+            assert times == 1, "netted rows are all different"
+            out[row[:-1]] += int(str(row[-1]))
+        assert all(weight >= 0 for weight in out.values()), option
+        assert +out == after, option
+        done[option.name] += 1
+    return done
+
+
+def _way(rows: Sequence[Row]) -> TableChange:
+    if not rows:
+        return TableChange("none", 1, 1)
+    return TableChange("append" if all(row[-1] == 1 for row in rows) else "changelog", 1, 2)
+
+
 def _keys_to_try(plan: Node, rng: random.Random) -> list[tuple[Expr, ...]]:
     pair = tuple(column(col) for col in rng.sample(output(plan), min(2, len(output(plan)))))
     return [*((expr,) for expr in candidates(plan)), pair]
+
+
+def plan_of(sql: str) -> Plan:
+    """The plan of a query over the three tables."""
+
+    def lookup(start: int) -> TableRef | None:
+        name = sql[start : start + 2].lower()
+        return TableRef(name, TABLES[name]) if name in TABLES else None
+
+    return build(sql, structure(split(sql)), lookup)
 
 
 def names(node: Node) -> str:

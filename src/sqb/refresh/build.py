@@ -448,7 +448,8 @@ class _Made(msgspec.Struct, frozen=True):
     def call(self, call: CallUse) -> Call:
         text = expression(self.sql, call.span, self.find)
         arguments = tuple(expression(self.sql, arg, self.find) for arg in call.arguments)
-        return Call(f"{call.name}_distinct" if call.distinct else call.name, text, arguments)
+        name = f"{call.name}_distinct" if call.distinct else call.name
+        return Call(name, text, arguments, call.filtered)
 
     def condition(self, conjunct: Conjunct, items: Sequence[_Out]) -> Expr:
         """A condition over a block's results, which may use the names in its select list."""

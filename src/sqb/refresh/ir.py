@@ -135,6 +135,7 @@ class Call(msgspec.Struct, frozen=True):
     function: str
     text: Expr
     arguments: tuple[Expr, ...] = ()
+    filtered: bool = False
 
 
 class Aggregate(msgspec.Struct, frozen=True):
