@@ -44,14 +44,14 @@ TABLES = {"t0": ("a", "b", "c"), "t1": ("a", "b"), "t2": ("a", "b", "c")}
 class Data:
     """The tables before and after, and change sets that lead from one to the other."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, only: str | None = None) -> None:
         self.old: dict[str, list[Row]] = {}
         self.new: dict[str, list[Row]] = {}
         self.changes: dict[str, list[Row]] = {}
         for table, names in TABLES.items():
             old = [_row(rng, len(names)) for _ in range(rng.randrange(8))]
             old += [rng.choice(old) for _ in range(rng.randrange(3)) if old]
-            how = rng.choice(["none", "none", "append", "mixed", "mixed", "clear"])
+            how = only or rng.choice(["none", "none", "append", "mixed", "mixed", "clear"])
             gone: list[Row] = []
             come: list[Row] = []
             if how == "clear":
@@ -66,7 +66,7 @@ class Data:
             self.old[table] = old
             self.new[table] = list((left + Counter(come)).elements())
             signed: list[Row] = [(*row, 1) for row in come] + [(*row, -1) for row in gone]
-            if signed and rng.random() < 0.4:  # carried over by a rewritten file
+            if signed and not only and rng.random() < 0.4:  # carried over by a rewritten file
                 for row in rng.sample(old, min(2, len(old))):
                     signed += [(*row, 1), (*row, -1)]
             self.changes[table] = signed

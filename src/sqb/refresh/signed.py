@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from sqb.refresh.ir import Aggregate, Call, Col, Node, columns, output
+from sqb.refresh.ir import Aggregate, Call, Col, Expr, Node, columns, output
 from sqb.refresh.script import WEIGHT, Script, member, text
 from sqb.refresh.strategies import AffectedKey, Append, BagMerge, GroupMerge, Option
 
@@ -150,7 +150,7 @@ def _merged(
     col: Col,
     call: Call,
     kinds: Mapping[Col, str],
-    counts: Mapping[tuple[object, ...], Col],
+    counts: Mapping[tuple[Expr, ...], Col],
     *,
     signed: bool,
 ) -> str:
