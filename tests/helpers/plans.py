@@ -80,11 +80,14 @@ class Data:
             sides = {"new": self.new, "old": self.old, "changes": self.changes}
             for side, rows in sides.items():
                 cols = [*names, "__w"] if side == "changes" else list(names)
-                typed = ", ".join(f"{name} INTEGER" for name in cols)
-                db.execute(f"CREATE OR REPLACE TEMP TABLE {side}_{table} ({typed})")
-                if rows[table]:
-                    marks = ", ".join("?" * len(cols))
-                    db.executemany(f"INSERT INTO {side}_{table} VALUES ({marks})", rows[table])
+                empty = f"({', '.join(['NULL'] * len(cols))})"
+                values = ", ".join(str(row).replace("None", "NULL") for row in rows[table])
+                items = ", ".join(f"CAST({name} AS INTEGER) AS {name}" for name in cols)
+                db.execute(
+                    f"CREATE OR REPLACE TEMP TABLE {side}_{table} AS SELECT {items}"
+                    f" FROM (VALUES {values or empty}) AS v({', '.join(cols)})"
+                    f" WHERE {bool(rows[table])}"
+                )
 
 
 def _row(rng: random.Random, width: int) -> Row:

@@ -123,25 +123,28 @@ def signs_are_lost_in_a_sum(patch: Patch) -> None:
     patch.setattr(Derivation, "_difference", difference)
 
 
-MUTANTS: list[Callable[[Patch], None]] = [
-    changed_pairs_are_forgotten,
-    old_images_are_ignored,
-    the_other_side_is_not_looked_at,
-    both_sides_are_joined_new,
-    windows_are_cut_anywhere,
-    null_is_no_key,
-    any_expression_is_a_full_joins_key,
-    the_right_branch_of_a_set_operation_is_forgotten,
-    an_unmatched_condition_is_dropped_from_restricted_rows,
-    signs_are_lost_in_a_sum,
+#: Each with the seed that found it first; should plans be made otherwise, another one will.
+MUTANTS: list[tuple[Callable[[Patch], None], int]] = [
+    (changed_pairs_are_forgotten, 362),
+    (old_images_are_ignored, 1),
+    (the_other_side_is_not_looked_at, 21),
+    (both_sides_are_joined_new, 21),
+    (windows_are_cut_anywhere, 42),
+    (null_is_no_key, 4),
+    (any_expression_is_a_full_joins_key, 88),
+    (the_right_branch_of_a_set_operation_is_forgotten, 26),
+    (an_unmatched_condition_is_dropped_from_restricted_rows, 21),
+    (signs_are_lost_in_a_sum, 3),
 ]
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__)
-def test_a_planted_mistake_is_found(mutant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+@pytest.mark.parametrize(("mutant", "first"), MUTANTS, ids=[m.__name__ for m, _ in MUTANTS])
+def test_a_planted_mistake_is_found(
+    mutant: Callable[[Patch], None], first: int, monkeypatch: Patch
+) -> None:
     mutant(monkeypatch)
     with duckdb.connect(":memory:", config={"threads": 1}) as db:
-        for seed in range(400):
+        for seed in (first, *range(600)):
             rng = random.Random(seed)
             plan, data = Plans(rng).plan(rng.randrange(1, 4)), Data(rng)
             try:
