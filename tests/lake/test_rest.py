@@ -460,6 +460,21 @@ def test_a_look_loads_only_what_is_asked_for(place: Place, monkeypatch: pytest.M
     assert len(asked) == 5
 
 
+@pytest.mark.parametrize(("status", "unknown"), [(503, True), (524, True), (501, False)])
+def test_what_a_broken_server_did_is_not_known(
+    rest_server: str, status: int, unknown: bool
+) -> None:
+    rule = lambda method, *_: status if method == "POST" else None  # noqa: E731
+    with proxy(rest_server, rule) as place:
+        client = RestClient("lake", place, "", {})
+        if unknown:
+            with pytest.raises(UnknownOutcome, match=str(status)):
+                client.post("namespaces", {})
+        else:
+            assert client.post("namespaces", {}).refused
+        client.close()
+
+
 @pytest.mark.parametrize(
     ("uri", "properties"),
     [
