@@ -28,6 +28,7 @@ class Node:
     query: str = "q1"
     config: str = "c1"
     constants: tuple[str, ...] = ()
+    described: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,7 @@ class World:
                 local=local,
                 version=compose_version(local, upstream),
                 constants=node.constants,
+                described=node.described,
             )
         return out
 

@@ -11,6 +11,7 @@ import pytest
 
 from sqb.errors import SqbError
 from sqb.lake.catalog import CommitConflict, Head, Point, SqlCatalog
+from sqb.lake.cleanup import sweep
 from sqb.lake.staging import Lease, alias_name, lapsed, split_alias, stage, stage_schema
 
 STAGE = "db__sqb_stage"
@@ -70,6 +71,38 @@ def test_a_lease_protects_while_it_is_held_and_is_renewed(lake: SqlCatalog) -> N
         assert lease.error is None
     assert lapsed(lake, STAGE, time.time()) == [alias]
     assert lake.namespace_properties(STAGE) == {"exists": "true"}
+
+
+class Moving:
+    """A catalog in which a build begins just after it was looked at for the first time."""
+
+    def __init__(self, lake: SqlCatalog) -> None:
+        self._lake, self.began = lake, False
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._lake, name)
+        if name not in {"heads", "namespace_properties"} or self.began:
+            return found
+        self.began = True
+
+        def look(*arguments: Any) -> Any:
+            seen = found(*arguments)
+            with Lease(self._lake, STAGE, "model"):
+                mine = self._lake.namespace_properties(STAGE)["sqb.lease.model"]
+            self._lake.set_namespace_property(STAGE, "sqb.lease.begun", mine)
+            register(self._lake, "begun")
+            return seen
+
+        return look
+
+
+@pytest.mark.parametrize("looks", [lapsed, sweep])
+def test_a_build_that_begins_during_a_look_is_alive(lake: SqlCatalog, looks: Any) -> None:
+    moving = Moving(lake)
+    assert looks(moving, STAGE, time.time()) == []
+    assert moving.began
+    assert lake.head(STAGE, "t__begun") is not None
+    assert "sqb.lease.begun" in lake.namespace_properties(STAGE)
 
 
 def write_lease(lake: SqlCatalog, **changes: Any) -> None:

@@ -135,6 +135,15 @@ def test_a_source_that_is_too_old_blocks_all_below_and_nothing_else() -> None:
     assert plan.summary()["blocked"] == 4
 
 
+def test_what_is_blocked_is_not_described_either() -> None:
+    """Its description comes with its definition, which is not the one that was built."""
+    found = world().watch("raw.x", age=Age("error", 7200, 3600))
+    found.edit("direct", query="q2", described="new").edit("beside", described="new")
+    assert found.plan().redescribe == ("beside",)
+    found.dropped("direct")
+    assert found.plan("direct").redescribe == ()
+
+
 def test_force_does_not_pass_a_source_that_is_too_old() -> None:
     plan = world().watch("raw.x", age=Age("error", 7200, 3600)).plan("direct", force=True)
     assert told(plan) == {"direct": "block <- raw.x"}

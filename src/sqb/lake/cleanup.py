@@ -57,8 +57,9 @@ def sweep(
     for alias in lapsed(catalog, stage_schema, now):
         discard(catalog, alias, facts=facts)
         dropped.append(f"{alias.namespace}.{alias.name}")
+    known = catalog.namespace_properties(stage_schema)
     live = live_runs(catalog, stage_schema, now)
-    for key in catalog.namespace_properties(stage_schema):
+    for key in known:
         if key.startswith(LEASE) and key.removeprefix(LEASE) not in live:
             catalog.remove_namespace_property(stage_schema, key)
     return dropped

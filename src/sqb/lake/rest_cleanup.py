@@ -24,7 +24,7 @@ from sqb.lake.staging import (
 )
 
 if TYPE_CHECKING:
-    from sqb.lake.rest_lake import RestLake
+    from sqb.lake.rest_lake import Loaded, RestLake
 
 #: Property of a stage schema that names a branch which a run works on.
 BRANCH = "sqb.branch."
@@ -72,13 +72,29 @@ def _discard_alias(lake: RestLake, namespace: str, name: str) -> None:
     # Only who drops the name may delete files: it may have been renamed to its target.
     if found is None or not lake.drop(namespace, name, "table"):
         return
-    table, _ = split_alias(name)
+    if (namespace, name) in lake.in_doubt:
+        return  # the commit may arrive yet, and needs them
+    table, run_id = split_alias(name)
     target = lake.load(namespace.removesuffix(STAGE_SUFFIX), table, "table")
     others = lake.heads([namespace]).values()
     kept = [(h.location, lake.document(h)) for h in others]
     if target is not None:
         kept.append((target.head.location, target.document))
-    _remove(found.head.location, found.document, kept)
+    if _has_uuid(target, found) or _made_by(found.document, run_id):
+        _remove(found.head.location, found.document, kept)
+
+
+def _has_uuid(target: Loaded | None, alias: Loaded) -> bool:
+    """Is the alias's table still under its name, so that what it needs is known?"""
+    return target is not None and target.document["table-uuid"] == alias.document["table-uuid"]
+
+
+def _made_by(document: dict[str, Any], run_id: str) -> bool:
+    """Did a run make all of a table, so that nobody else can have a name for it?"""
+    snapshots = document.get("snapshots") or []
+    return bool(snapshots) and all(
+        (s.get("summary") or {}).get("sqb.run-id") == run_id for s in snapshots
+    )
 
 
 def _discard_branch(lake: RestLake, namespace: str, table: str, branch: str) -> None:

@@ -142,7 +142,7 @@ class RestClient:
             if found.status_code in _BUSY and not last:
                 time.sleep(0.3 * turn)
                 continue
-            if method == "POST" and found.status_code in {500, 502, 504}:
+            if method == "POST" and found.status_code >= 500 and found.status_code != 501:
                 said = Answer(found.status_code, _object(found.content)).message
                 raise UnknownOutcome(self.place, said)
             return Answer(found.status_code, _object(found.content))

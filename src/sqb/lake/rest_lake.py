@@ -57,6 +57,8 @@ class RestLake:
         self._known: dict[str, bytes] = {}
         self._there: set[str] = set()
         self._lock = threading.Lock()
+        #: Staged work that the server may still publish: a commit whose outcome nobody knows.
+        self.in_doubt: set[Key] = set()
 
     def __repr__(self) -> str:
         return f"RestLake({self.name!r}, {self.place!r})"

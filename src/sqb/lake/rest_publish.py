@@ -126,6 +126,7 @@ def next_table(
         except UnknownOutcome:
             there = lake.load(namespace, table, "table")
             if there is None or there.document["properties"].get(STAMP) != stamp:
+                lake.in_doubt.add((staged.namespace, staged.name))
                 raise
             return there.head
         if answer.status == 409:

@@ -208,8 +208,9 @@ class Lease:
 
 def lapsed(catalog: Leases, stage_schema: str, now: float) -> list[Head]:
     """Aliases whose run has no lease, an expired one, or one of a dead process on this host."""
-    live = live_runs(catalog, stage_schema, now)
+    # Aliases first: a lease is older than its aliases, so whose alias is seen has one by now.
     heads = catalog.heads([stage_schema]).values()
+    live = live_runs(catalog, stage_schema, now)
     return [head for head in heads if split_alias(head.name)[1] not in live]
 
 

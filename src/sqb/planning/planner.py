@@ -41,7 +41,8 @@ def decide(situation: Situation) -> tuple[Plan, dict[str, Verdict]]:
         )
         if not verdict.runs and _outdated(situation, name, verdict):
             rerecord.append(name)
-        if not verdict.runs and expected.described != _described(situation, name):
+        stands = not verdict.runs and not verdict.blocked
+        if stands and expected.described != _described(situation, name):
             redescribe.append(name)
     warnings = coherence.warnings(situation, verdicts) + freshness_warnings(situation, verdicts)
     plan = Plan(situation.target, tuple(nodes), warnings, tuple(rerecord), tuple(redescribe))
