@@ -245,6 +245,8 @@ class Project(Workspace):
             made = run.heads_made()
             for note in self.upkeep.tidy(made, run_id, run.pool, result.seconds):
                 hear(Event("note", message=note))
+        if run.pool is not None:
+            run.pool.close()
         self.facts.save(h.location for h in observed.heads.values())
         self._sessions.content = not result.failed and not result.interrupted
         return result

@@ -47,6 +47,18 @@ def test_a_started_session_opens_the_lake_and_passes_the_check(
     assert not any(Path(name).exists() for name in ("derby.log", "metastore_db", "spark-warehouse"))
 
 
+def test_a_later_pool_takes_over_the_siblings_of_an_earlier_one(spark: SparkSession) -> None:
+    conf = {"spark.sql.session.timeZone": "Asia/Tokyo"}
+    seen = []
+    for settings in (conf, conf, {}):
+        pool = SessionPool(spark, 1, settings)
+        with pool.acquire() as session:
+            seen.append(session)
+        pool.close()
+    assert seen[0] is seen[1]
+    assert seen[2] is not seen[0]
+
+
 def test_siblings_see_the_lake_and_not_each_others_views_and_settings(
     spark: SparkSession, table: str
 ) -> None:

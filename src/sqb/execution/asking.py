@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,8 @@ def ask(
 
     out: dict[str, Answer] = {}
     probes: dict[str, Probe] = {}
-    with SessionPool(session, 1, session_conf(config.spark.conf)).acquire() as sibling:
+    pool = SessionPool(session, 1, session_conf(config.spark.conf))
+    with contextlib.closing(pool), pool.acquire() as sibling:
         bound: list[str] = []
         try:
             for name in names:

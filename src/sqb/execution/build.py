@@ -62,10 +62,7 @@ def execute(
             for stage in stages:
                 run.catalog.sweep(stage, time.time(), facts=run.facts)
             run.pool = SessionPool(session, concurrency, session_conf(run.config.spark.conf))
-            try:
-                results, interrupted = _walk(run, work, outcomes, fail_fast, concurrency, listener)
-            finally:
-                run.pool.close()
+            results, interrupted = _walk(run, work, outcomes, fail_fast, concurrency, listener)
             _describe(run, plan)
             # while the lease still protects the snapshots that the records name
             _record(run, plan, store, outcomes, results, repairs)

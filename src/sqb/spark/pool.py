@@ -10,11 +10,20 @@ import contextlib
 import threading
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
-from sqb.spark.kinds import clear_marks, release, sibling
+from sqb.spark.kinds import clear_marks, is_connect, release, sibling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+Settings = frozenset[tuple[str, str]]
+
+#: Classic siblings that pools let go of, by their root and settings, for the next pool: each holds
+#: connections to the catalog's database, and Spark has no way to close a sibling.
+_spare: WeakKeyDictionary[SparkSession, dict[Settings, list[SparkSession]]] = WeakKeyDictionary()
+_sparing = threading.Lock()
 
 
 class SessionPool:
@@ -66,10 +75,19 @@ class SessionPool:
         """Let go of the sessions that are not in use; the pool can go on afterwards."""
         with self._lock:
             free, self._free = self._free, []
+        if not is_connect(self._root):
+            with _sparing:
+                kept = _spare.setdefault(self._root, {})
+                kept.setdefault(frozenset(self._conf.items()), []).extend(free)
+            return
         for session in free:
             release(session)
 
     def _new(self) -> SparkSession:
+        with _sparing:
+            spare = _spare.get(self._root, {}).get(frozenset(self._conf.items()))
+            if spare:
+                return spare.pop()
         session = sibling(self._root)
         for name, value in self._conf.items():
             session.conf.set(name, value)

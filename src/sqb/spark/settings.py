@@ -168,7 +168,8 @@ def _jdbc(uri: str) -> dict[str, str]:
             "jdbc.password": unquote(parts.password or "") or options.pop("password", ""),
         }
         query = f"?{urlencode(options)}" if options else ""
-        address = {"uri": f"jdbc:postgresql://{host}{parts.path}{query}"}
+        # every session has a catalog of its own and uses it from one thread
+        address = {"uri": f"jdbc:postgresql://{host}{parts.path}{query}", "clients": "1"}
         return address | {key: value for key, value in login.items() if value}
     raise SqbError(
         "C007",
