@@ -255,6 +255,19 @@ def test_which_commands_look_for_a_warm_spark(
     assert client.wanted(arguments, opted_out) is expected
 
 
+def test_another_python_path_needs_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Macros may import from there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "lib"))
+    state = place.identity()
+    monkeypatch.setenv("PYTHONPATH", "lib")
+    assert place.misfit(state) is None
+    monkeypatch.setenv("PYTHONPATH", "other")
+    assert place.misfit(state) == "it was started with another PYTHONPATH"
+
+
 def test_a_socket_that_nobody_serves_delays_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
