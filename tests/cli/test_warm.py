@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -17,7 +18,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from sqb.cli.warm import client, place
+from sqb.cli.warm import client, control, place
+from sqb.errors import SqbError
 
 SOURCE = Path(__file__).parents[2] / "src"
 SCHEMA = SOURCE.parent / "docs" / "json" / "spark.schema.json"
@@ -161,6 +163,36 @@ def test_a_caller_that_is_killed_takes_its_command_along(warm: Warm) -> None:
     slow.unlink()
 
 
+def test_a_command_that_was_not_taken_in_time_runs_once(warm: Warm) -> None:
+    status = warm.status()
+    os.kill(status["pid"], signal.SIGSTOP)
+    out = warm.root / "out"
+    try:
+        # not a pipe: the one who sleeps holds on to what it was sent
+        with out.open("w") as file:
+            command = [sys.executable, "-m", "sqb", "ls", "--json"]
+            done = subprocess.run(
+                command, cwd=warm.root, env=environ(), stdout=file, timeout=90, check=False
+            )
+    finally:
+        os.kill(status["pid"], signal.SIGCONT)
+    assert done.returncode == 0
+    until(lambda: warm.status().get("running") == 0, "the end of what was not taken")
+    assert json.loads(out.read_text())["nodes"], "printed once"
+    after = warm.status()
+    assert (after["state"], after["pid"], after["running"]) == ("running", status["pid"], 0)
+    assert warm.served("ls")[1]
+
+
+def test_a_request_that_is_none_ends_nothing(warm: Warm) -> None:
+    state = place.read_state(str(warm.root.resolve()))
+    assert state is not None
+    with place.call(state, 1.0) or pytest.fail("nobody listens") as connection:
+        connection.sendall((2).to_bytes(4, "big") + b"[]")
+        connection.recv(1)
+    assert warm.status()["state"] == "running"
+
+
 def test_a_second_start_finds_the_first(warm: Warm) -> None:
     pid = warm.status()["pid"]
     done = sqb(warm.root, "spark", "start")
@@ -223,6 +255,19 @@ def test_which_commands_look_for_a_warm_spark(
     assert client.wanted(arguments, opted_out) is expected
 
 
+def test_another_python_path_needs_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Macros may import from there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "lib"))
+    state = place.identity()
+    monkeypatch.setenv("PYTHONPATH", "lib")
+    assert place.misfit(state) is None
+    monkeypatch.setenv("PYTHONPATH", "other")
+    assert place.misfit(state) == "it was started with another PYTHONPATH"
+
+
 def test_a_socket_that_nobody_serves_delays_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,3 +297,31 @@ def test_a_socket_that_nobody_serves_delays_nothing(
         monkeypatch.undo()
     thread.join()
     listener.close()
+
+
+@pytest.mark.parametrize("text", ["", "-1", "what"])
+def test_stopping_ends_nothing_but_the_holder_of_the_lock(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = Path(place.inside(str(tmp_path), place.LOCK))
+    lock.parent.mkdir(parents=True)
+    lock.write_text(text)
+    ended: list[int] = []
+    monkeypatch.setattr(control.os, "kill", lambda pid, _: ended.append(pid))
+    monkeypatch.setattr(control, "_STOP_SECONDS", 0.1)
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(SqbError, match="does not end") as caught:
+            control.stop(str(tmp_path))
+    assert ended == []
+    assert "kill -1" not in (caught.value.help or "")
+
+
+def test_two_that_only_look_at_the_lock_are_no_holders(tmp_path: Path) -> None:
+    lock = Path(place.inside(str(tmp_path), place.LOCK))
+    lock.parent.mkdir(parents=True)
+    lock.write_text(str(os.getpid()))
+    with lock.open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        assert control.status(str(tmp_path)) == {"state": "stopped"}
+        assert not control.stop(str(tmp_path))

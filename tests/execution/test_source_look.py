@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sqb.api import Project
+from sqb.errors import SqbError
+from sqb.execution.asking import _settled
+from sqb.freshness.values import Answer
 from sqb.lake.catalog import Point, SqlCatalog
 
 
@@ -49,3 +54,30 @@ def test_a_catalog_that_can_t_be_opened_makes_its_sources_unknown(tmp_path: Path
     (source,) = found.freshness()
     assert source.status == "unknown"
     assert "catalog `other` can't be opened" in source.message
+
+
+def test_files_that_can_t_be_listed_are_told_of_their_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", "d/x")
+
+    monkeypatch.setattr("sqb.execution.sources.list_files", locked)
+    found = project(tmp_path, "  - {name: seen, path: d, format: csv}\n")
+    (source,) = found.freshness()
+    assert source.message.startswith("its files can't be listed: ")
+    with pytest.raises(SqbError, match="can't be listed"):
+        found.plan()
+
+
+def test_a_value_of_files_that_changed_meanwhile_is_none(tmp_path: Path) -> None:
+    """Kept with the version before it, it would hide the change when that version comes back."""
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/a.csv").write_text("id\n1\n")
+    found = project(tmp_path, "  - {name: seen, path: d, format: csv}\n")
+    look = found.watch.look(found.observe())
+    answer = Answer("1")
+    assert _settled(look, ["seen"], answer) == answer
+    (tmp_path / "d/a.csv").write_text("id\n12\n")
+    changed = _settled(look, ["seen"], answer)
+    assert (changed.value, changed.lasting) == (None, False)

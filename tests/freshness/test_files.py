@@ -95,3 +95,21 @@ def test_a_link_back_up_is_not_followed_for_ever(tmp_path: Path) -> None:
     fill(tmp_path, "d/a.csv")
     (tmp_path / "d/up").symlink_to(tmp_path / "d")
     assert [Path(f.path).name for f in list_files("d", tmp_path).files] == ["a.csv"]
+
+
+def test_what_can_t_be_seen_is_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that are there but can't be listed now must not vanish from what is built."""
+    fill(tmp_path, "d/a.csv", "d/x/c.csv")
+    scandir = os.scandir
+
+    def locked(path: str) -> object:
+        if str(path).endswith("x"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", locked)
+        with pytest.raises(PermissionError):
+            list_files("d", tmp_path)

@@ -168,6 +168,31 @@ def test_a_relation_that_something_reads_stays(lake: SmallLake) -> None:
     assert ("dev.b", "dev.c reads it") in [(k.place, k.why) for k in seen.kept]
 
 
+@pytest.mark.parametrize(
+    ("sql", "stays"),
+    [
+        ("SELECT id FROM a", True),
+        ("SELECT id FROM `A` JOIN b", True),
+        ("SELECT id FROM other.a", False),
+        ("SELECT aa FROM b", False),
+    ],
+)
+def test_a_view_that_names_no_schema_may_read_it(lake: SmallLake, sql: str, stays: bool) -> None:
+    lake.build("a", [1])
+    publish_view(
+        lake.catalog,
+        namespace="dev",
+        name="v",
+        base=None,
+        run_id="r1",
+        sql=sql,
+        schema={"fields": [{"id": 1, "name": "id", "type": "long", "required": False}]},
+        properties={},
+        make_stamp=lambda _: "",
+    )
+    assert [f.relation for f in survey(lake.upkeep(), scope()).findings] == ["dev.a"][stays:]
+
+
 def test_staged_tables_of_a_dead_build_go(lake: SmallLake) -> None:
     lake.build("t", [1])
     before = lake.files()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from sqb.execution.failures import message_of
 from sqb.execution.files import bind_files, release_files
-from sqb.execution.sources import SourceLook
+from sqb.execution.sources import SourceLook, files_below
+from sqb.freshness.files import changed
 from sqb.freshness.values import Answer, Probe, evaluate
 from sqb.identity.expected import session_conf
 from sqb.project.config import Config
@@ -46,6 +47,17 @@ def ask(
                 else:
                     probes[name] = look.probe(name, constants)
             out |= evaluate(probes, lambda sql: sibling.sql(sql).collect(), tell)
+            for name in probes:
+                read = [b.name for b in look.compiled.probes[name].bindings]
+                out[name] = _settled(look, read, out[name])
         finally:
             release_files(sibling, bound)
     return out
+
+
+def _settled(look: SourceLook, read: Iterable[str], answer: Answer) -> Answer:
+    """The answer, unless files changed while they were asked: then it belongs to no version."""
+    files = files_below(look.compiled, read)
+    if any(changed(look.listings[name]) for name in files):
+        return Answer(None, "its files changed while they were read", lasting=False)
+    return answer

@@ -63,7 +63,7 @@ class SourceLook:
         others = _foreign_heads(compiled, conf, self._why)
         for name, source in compiled.sources.items():
             if source.files is not None:
-                self.listings[name] = list_files(source.files.path, root)
+                self._list(name, source.files.path, root)
             elif source.is_table:
                 there = heads if source.catalog is None else others.get(source.catalog, {})
                 head = there.get((source.namespace, source.table))
@@ -72,6 +72,13 @@ class SourceLook:
                 elif head is not None:
                     self._read_foreign(name, head, foreign)
         self._openable = frozenset(others)
+
+    def _list(self, name: str, path: str, root: Path) -> None:
+        try:
+            self.listings[name] = list_files(path, root)
+        except OSError as error:
+            self.listings[name] = Listing("", ())
+            self._why[name] = f"its files can't be listed: {error}"
 
     def _read_foreign(self, name: str, head: Head, facts: FactsCache) -> None:
         """Someone else's metadata may lie where only Spark can read it."""
@@ -102,7 +109,8 @@ class SourceLook:
         if source.files is not None:
             listing = self.listings[name]
             if not listing.files:
-                return Physical(None, place=place, why=f"no file is at {place}")
+                why = self._why.get(name) or f"no file is at {place}"
+                return Physical(None, place=place, why=why)
             spec = digest(msgspec.json.encode(source.files, order="sorted").decode())[:32]
             data = files_data(spec, listing.version)
             # what columns there are is known only when the files are read

@@ -47,7 +47,8 @@ class Listing(msgspec.Struct, frozen=True):
 def list_files(path: str, root: Path) -> Listing:
     """The files at ``path``: a file, a folder with all below it, or a glob; sorted.
 
-    Relative paths start at the project. A path that leads nowhere has no files.
+    Relative paths start at the project. A path that leads nowhere has no files. Raises ``OSError``
+    where something is there and can't be looked at: its rows must not be left out unnoticed.
     """
     start = Path(path.removeprefix("file://")).expanduser()
     whole = Path(os.path.normpath(root / start))
@@ -70,13 +71,20 @@ def list_files(path: str, root: Path) -> Listing:
 
 def changed(listing: Listing) -> list[str]:
     """The listed files that are not what they were."""
-    return [file.path for file in listing.files if _look(Path(file.path)) != file]
+    return [file.path for file in listing.files if _now(file) != file]
+
+
+def _now(file: ListedFile) -> ListedFile | None:
+    try:
+        return _look(Path(file.path))
+    except OSError:
+        return None
 
 
 def _below(folder: Path) -> list[Path]:
     found: list[Path] = []
     met: set[str] = set()
-    for where, folders, files in os.walk(folder, followlinks=True):
+    for where, folders, files in os.walk(folder, onerror=_refuse, followlinks=True):
         real = os.path.realpath(where)
         if real in met:
             # a link back to a folder above would go on for ever
@@ -86,6 +94,11 @@ def _below(folder: Path) -> list[Path]:
         folders[:] = [name for name in folders if not _passed_over(name)]
         found += [Path(where, name) for name in files if not _passed_over(name)]
     return found
+
+
+def _refuse(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
 
 
 def _passed_over(name: str) -> bool:
@@ -101,6 +114,6 @@ def _seen(paths: list[Path] | set[Path]) -> tuple[ListedFile, ...]:
 def _look(path: Path) -> ListedFile | None:
     try:
         stat = path.stat()
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return ListedFile(str(path), stat.st_size, stat.st_mtime_ns)

@@ -6,6 +6,7 @@ that anything else still reads or shares files with is not among them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 import msgspec
@@ -71,12 +72,24 @@ def _use(census: Census, key: Place, leaving: Collection[Place]) -> str | None:
             continue
         if facts.kind == "view" and place.lower() in _plain(facts.sql or ""):
             return f"the view {'.'.join(other)} reads it"
+        foreign = facts.kind == "view" and other not in census.records
+        if foreign and _names(key[1], facts.sql or ""):
+            return f"the view {'.'.join(other)} may read it"
         same = normalised(facts.location) == normalised(mine.location)
         if facts.kind == mine.kind == "table" and (facts.uuid == mine.uuid or same):
             return f"{'.'.join(other)} shares its files"
         if facts.kind == mine.kind == "table" and facts.snapshot_id == mine.snapshot_id is not None:
             return f"{'.'.join(other)} is a clone of it"
     return None
+
+
+def _names(name: str, sql: str) -> bool:
+    """Does a query name a relation without its schema? Which one it means, its maker knows.
+
+    >>> _names("a", "SELECT id FROM `A`"), _names("a", "SELECT id FROM other.a")
+    (True, False)
+    """
+    return re.search(rf"(?<![\w.]){re.escape(name.lower())}(?!\w)", _plain(sql)) is not None
 
 
 def _plain(sql: str) -> str:

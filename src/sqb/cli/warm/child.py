@@ -104,12 +104,12 @@ def _command(arguments: list[str], remote: tuple[str, str]) -> int:
 
 
 def _fresh(request: dict[str, Any], streams: Sequence[int], close: Callable[[], None]) -> None:
-    close()
     signal.set_wakeup_fd(-1)
     for name in _RESET:
         default = signal.SIG_IGN if name == "SIGPIPE" else signal.SIG_DFL
         signal.signal(getattr(signal, name), default)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    close()
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)

@@ -33,6 +33,8 @@ COMMANDS = frozenset(
 )
 _CONNECT_SECONDS = 1.0
 _ACCEPT_SECONDS = 5.0
+#: Said by a caller that has heard of its command: only then the command begins.
+GO = b"g"
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGWINCH")
 
 
@@ -95,6 +97,11 @@ def _run(connection: socket.socket, arguments: list[str]) -> int | None:
     except (OSError, ValueError):
         accepted = {}
     if "pid" not in accepted:
+        signals.restore()
+        return None
+    try:
+        connection.sendall(GO)
+    except OSError:
         signals.restore()
         return None
     # From here on the command runs, and runs once: whatever happens now is its end.

@@ -77,7 +77,7 @@ def status(root: str) -> dict[str, Any]:
     """What is known of the project's warm Spark: ``state`` and, where there is one, more."""
     found = place.read_state(root)
     if found is None:
-        return {"state": "starting" if _lock_holder(root) else "stopped"}
+        return {"state": "stopped" if _lock_holder(root) is None else "starting"}
     answer = _ask(found, "status")
     if answer is None:
         return {"state": "dead", "why": "its process does not answer"}
@@ -92,16 +92,20 @@ def stop(root: str) -> bool:
     holder = _lock_holder(root)
     if found is not None:
         _ask(found, "stop")
-    elif holder:
+    elif holder is not None:
+        # who has just taken the lock may not have written its name yet
+        time.sleep(0.1)
+        holder = _lock_holder(root)
+    if found is None and holder is not None and holder > 0:
         with contextlib.suppress(ProcessLookupError):
             os.kill(holder, signal.SIGTERM)
     deadline = time.monotonic() + _STOP_SECONDS
-    while _lock_holder(root):
+    while _lock_holder(root) is not None:
         if time.monotonic() > deadline:
             raise SqbError(
                 "J006",
-                f"the warm Spark (process {holder}) does not end",
-                help=f"kill {holder}",
+                f"the warm Spark (process {holder or 'unknown'}) does not end",
+                help=f"kill {holder}" if holder else None,
                 exit_code=1,
             )
         time.sleep(0.05)
@@ -123,14 +127,17 @@ def _ask(state: dict[str, Any], what: str) -> dict[str, Any] | None:
 
 
 def _lock_holder(root: str) -> int | None:
-    """The process that holds the project's lock, None if nobody does."""
+    """The process that holds the project's lock, 0 if that is unknown, None if nobody does.
+
+    Shared: two that only look must not take each other for a warm Spark.
+    """
     try:
         with open(place.inside(root, place.LOCK), "r+", encoding="utf-8") as file:  # noqa: PTH123
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except OSError:
                 text = file.read().strip()
-                return int(text) if text.isdigit() else -1
+                return int(text) if text.isdigit() else 0
     except OSError:
         pass
     return None

@@ -55,12 +55,13 @@ def read_state(root: str) -> dict[str, Any] | None:
 
 
 def identity() -> dict[str, Any]:
-    """What a command and a warm Spark must have in common: schema, machine, Python, packages."""
+    """What a command and a warm Spark must have in common: schema, machine, Python, modules."""
     return {
         "schema": _SCHEMA,
         "host": _host(),
         "user": os.getuid(),
         "python": sys.executable,
+        "path": _path(os.environ.get("PYTHONPATH", "")),
         "package": _fingerprint(),
     }
 
@@ -72,6 +73,7 @@ def misfit(state: dict[str, Any]) -> str | None:
         "host": "it runs on another machine or in another container",
         "user": "it belongs to another user",
         "python": "it runs on another Python",
+        "path": "it was started with another PYTHONPATH",
         "package": "sqb or the installed packages changed since it was started",
     }
     return next((words[key] for key in words if state.get(key) != mine[key]), None)
@@ -89,6 +91,12 @@ def call(state: dict[str, Any], seconds: float) -> socket.socket | None:
         connection.close()
         return None
     return connection
+
+
+def _path(text: str) -> str:
+    """PYTHONPATH as it reads from any folder."""
+    folders = [os.path.abspath(path) for path in text.split(os.pathsep) if path]  # noqa: PTH100
+    return os.pathsep.join(folders)
 
 
 def _host() -> str:

@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from sqb.cli.warm import child, place
+from sqb.cli.warm.client import GO
 from sqb.errors import SqbError
 from sqb.spark.server import ConnectServer
 from sqb.spark.settings import SparkSettings
@@ -33,6 +34,8 @@ _TICK = 2.0
 _READ_SECONDS = 5.0
 #: What a command may take to end after it was asked to.
 _GRACE_SECONDS = 15.0
+#: How long a command that only looks at the lock may hold it.
+_LOOKED_AT_SECONDS = 0.3
 #: The longest path that a socket can have, on macOS.
 _LONGEST = 100
 
@@ -51,9 +54,13 @@ class TakenError(Exception):
 
 
 class _Client(msgspec.Struct):
-    """A command at work: its caller's connection, and when it was asked to end."""
+    """A command: its caller's connection, and when it was asked to end.
+
+    ``go`` is the end of a pipe at which the command waits for its beginning.
+    """
 
     connection: socket.socket | None
+    go: int | None
     asked: float | None = None
 
 
@@ -162,7 +169,7 @@ class Zygote:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._wake, 4096)
             elif item in callers:
-                self._left(callers[item])
+                self._hear(callers[item])
             else:
                 self._ending = True
         self._reap()
@@ -192,19 +199,28 @@ class Zygote:
                 os.close(stream)
 
     def _fork(self, request: dict[str, Any], streams: list[int], connection: socket.socket) -> None:
+        begin, go = os.pipe()
         pid = os.fork()
         if pid == 0:
-            self._become(request, streams, connection)
+            os.close(go)
+            self._become(request, streams, connection, begin)
+        os.close(begin)
         self._served += 1
-        self._clients[pid] = _Client(connection)
-        _answer(connection, {"pid": pid})
+        self._clients[pid] = _Client(connection, go)
+        try:
+            _answer(connection, {"pid": pid})
+        except OSError:
+            self._left(pid)
 
     def _become(
-        self, request: dict[str, Any], streams: list[int], connection: socket.socket
+        self, request: dict[str, Any], streams: list[int], connection: socket.socket, begin: int
     ) -> NoReturn:
         def close() -> None:
             connection.close()
             self._close_in_child()
+            if not os.read(begin, 1):
+                os._exit(1)  # its caller went elsewhere
+            os.close(begin)
 
         child.become(request, streams, close, (self._server.remote, self._fits))
 
@@ -216,6 +232,8 @@ class Zygote:
         for client in self._clients.values():
             if client.connection is not None:
                 client.connection.close()
+            if client.go is not None:
+                os.close(client.go)
         process = self._server.process
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
@@ -224,8 +242,22 @@ class Zygote:
             if hasattr(self, end):
                 os.close(getattr(self, end))
 
+    def _hear(self, pid: int) -> None:
+        """A caller says that its command may begin, then nothing: readable again means gone."""
+        client = self._clients[pid]
+        said = b""
+        if client.connection is not None and client.go is not None:
+            with contextlib.suppress(OSError):
+                said = client.connection.recv(len(GO))
+        if said and client.go is not None:
+            with contextlib.suppress(OSError):
+                os.write(client.go, said)
+            os.close(client.go)
+            client.go = None
+        else:
+            self._left(pid)
+
     def _left(self, pid: int) -> None:
-        """A caller says nothing after its request: readable means that it is gone."""
         client = self._clients[pid]
         if client.connection is not None:
             client.connection.close()
@@ -234,6 +266,10 @@ class Zygote:
 
     def _ask(self, pid: int) -> None:
         client = self._clients[pid]
+        if client.go is not None:
+            # it has not begun, and will not
+            os.close(client.go)
+            client.go = None
         if client.asked is None:
             client.asked = time.monotonic()
             with contextlib.suppress(ProcessLookupError):
@@ -289,11 +325,16 @@ class Zygote:
 def _locked(path: Path) -> Any:
     """The project's lock, held for life: of two that start at once, one wins."""
     file = path.open("a+")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise TakenError from None
+    deadline = time.monotonic() + _LOOKED_AT_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError:
+            if time.monotonic() > deadline:
+                file.close()
+                raise TakenError from None
+            time.sleep(0.01)
     file.truncate(0)
     file.write(str(os.getpid()))
     file.flush()
@@ -330,7 +371,7 @@ def _receive(connection: socket.socket, streams: list[int]) -> dict[str, Any]:
         body += part
     found = json.loads(body)
     if not isinstance(found, dict):
-        raise TypeError("not a request")
+        raise ValueError("not a request")  # noqa: TRY004 - as any other bad request
     return found
 
 
