@@ -15,7 +15,7 @@ from sqb.errors import SqbError
 from sqb.lake.catalog import CommitConflict, Drop, Head, SqlCatalog
 from sqb.lake.facts import FactsCache
 from sqb.lake.failpoints import reached
-from sqb.lake.io import is_within, local_path, normalised, remove
+from sqb.lake.io import exists, file_size, is_within, normalised, open_file, remove
 from sqb.lake.metadata import read_document
 from sqb.lake.publish import published_files
 from sqb.lake.staging import LEASE, STAGE_SUFFIX, lapsed, live_runs, split_alias
@@ -136,9 +136,10 @@ def relatives(
             other = facts.get(location)
             if normalised(other.location) == root or other.uuid == uuid:
                 found.append((location, read_document(location)))
-        except SqbError:  # noqa: PERF203 - one bad head must not hide the others
-            # Whether an unreadable head shares files is unknown, unless it lives elsewhere.
-            if is_within(location, root):
+        except SqbError as error:  # noqa: PERF203 - one bad head must not hide the others
+            # Whether an unreadable head shares files is unknown, unless it lives elsewhere. A
+            # store that does not answer says nothing about any.
+            if is_within(location, root) or error.code == "L005":
                 return None
     return found
 
@@ -181,15 +182,15 @@ def manifests_of(snapshot: Mapping[str, Any]) -> list[ManifestFile]:
     from pyiceberg.manifest import read_manifest_list
 
     location = snapshot["manifest-list"]
-    if not local_path(location).exists():
+    if not exists(location):
         return []
-    return list(read_manifest_list(_local_io().new_input(location)))
+    return list(read_manifest_list(_lake_io().new_input(location)))
 
 
 def entries_of(manifest: ManifestFile) -> Iterator[tuple[str, int | None]]:
     """The files of a manifest, and the snapshots that added them; those it deletes left out."""
-    if local_path(manifest.manifest_path).exists():
-        for entry in manifest.fetch_manifest_entry(_local_io(), discard_deleted=True):
+    if exists(manifest.manifest_path):
+        for entry in manifest.fetch_manifest_entry(_lake_io(), discard_deleted=True):
             yield entry.data_file.file_path, entry.snapshot_id
 
 
@@ -199,29 +200,29 @@ def partitions_in(snapshot: Mapping[str, Any]) -> int:
         {
             (manifest.partition_spec_id, repr(entry.data_file.partition))
             for manifest in manifests_of(snapshot)
-            for entry in manifest.fetch_manifest_entry(_local_io(), discard_deleted=True)
+            for entry in manifest.fetch_manifest_entry(_lake_io(), discard_deleted=True)
         }
     )
 
 
 @functools.cache
-def _local_io() -> FileIO:
-    """Local files for pyiceberg's Avro reader, without the seconds that importing pyarrow takes."""
+def _lake_io() -> FileIO:
+    """The lake's files for pyiceberg's Avro reader; local ones without importing pyarrow."""
     from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
 
-    class LocalInput(InputFile):
+    class LakeInput(InputFile):
         def __len__(self) -> int:
-            return local_path(self.location).stat().st_size
+            return file_size(self.location) or 0
 
         def exists(self) -> bool:
-            return local_path(self.location).exists()
+            return exists(self.location)
 
         def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002 - given by pyiceberg
-            return local_path(self.location).open("rb")
+            return open_file(self.location)
 
-    class LocalFiles(FileIO):
+    class LakeFiles(FileIO):
         def new_input(self, location: str) -> InputFile:
-            return LocalInput(location)
+            return LakeInput(location)
 
         def new_output(self, location: str) -> OutputFile:
             raise NotImplementedError(f"{location}: this reads only")
@@ -229,4 +230,4 @@ def _local_io() -> FileIO:
         def delete(self, location: str | InputFile | OutputFile) -> None:
             raise NotImplementedError(f"{location}: this reads only")
 
-    return LocalFiles()
+    return LakeFiles()

@@ -19,7 +19,7 @@ from sqb.lake.catalog import CommitConflict, Head, Point, SqlCatalog
 from sqb.lake.cleanup import entries_of, manifests_of, metadata_files, relatives
 from sqb.lake.facts import FactsCache
 from sqb.lake.failpoints import reached
-from sqb.lake.io import is_within, local_path, normalised, remove, write_new
+from sqb.lake.io import exists, file_size, is_local, is_within, normalised, remove, write_new
 from sqb.lake.metadata import read_document
 from sqb.lake.publish import folder_and_version
 from sqb.lake.reapply import Document, history, log_previous
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestFile
 
 Snapshot: TypeAlias = Mapping[str, Any]
+
+#: How many files are removed from an object store at once: each takes a few calls.
+_AT_ONCE = 8
 
 
 class Expired(msgspec.Struct, frozen=True):
@@ -139,20 +142,22 @@ def reached_by(document: Document, location: str) -> set[str]:
 
 def remove_files(files: Iterable[str]) -> tuple[int, int]:
     """Remove files; how many there were, and their bytes."""
-    count = freed = 0
-    for file in sorted(files):
-        size = file_size(file) or 0
-        if remove(file):
-            count, freed = count + 1, freed + size
-    return count, freed
+    doomed = sorted(files)
+    if all(map(is_local, doomed)):
+        sizes = [_remove(file) for file in doomed]
+    else:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            sizes = list(pool.map(_remove, doomed))
+    removed = [size for size in sizes if size is not None]
+    return len(removed), sum(removed)
 
 
-def file_size(location: str) -> int | None:
-    """The bytes of a file; None if it is gone."""
-    try:
-        return local_path(location).stat().st_size
-    except OSError:
-        return None
+def _remove(file: str) -> int | None:
+    """Remove a file; its bytes, None if there was none."""
+    size = file_size(file)
+    return size if remove(file) else None
 
 
 def _replace(catalog: SqlCatalog, head: Head, document: Document) -> Head | None:
@@ -194,12 +199,12 @@ def _spare(
         needed = [
             s
             for s in other.get("snapshots") or []
-            if s["snapshot-id"] in refs - stay and local_path(s["manifest-list"]).exists()
+            if s["snapshot-id"] in refs - stay and exists(s["manifest-list"])
         ]
         doomed -= reached_by({**other, "snapshots": needed}, location)
     return doomed
 
 
 def _must_exist(location: str | None) -> None:
-    if location is None or not local_path(location).exists():
+    if location is None or not exists(location):
         raise FileNotFoundError(f"{location} is missing, so what is still needed can't be told")

@@ -14,8 +14,8 @@ import msgspec
 from sqb.errors import SqbError
 from sqb.lake.catalog import Head
 from sqb.lake.cleanup import alias_files, discard, sweep
-from sqb.lake.expiry import expire, file_size, left_behind, remove_files, without
-from sqb.lake.io import is_within, normalised, remove_empty_folders
+from sqb.lake.expiry import expire, left_behind, remove_files, without
+from sqb.lake.io import file_size, is_within, normalised, remove_empty_folders
 from sqb.lake.metadata import read_document
 from sqb.lake.staging import STAGE_SUFFIX, lapsed, stage_schema
 from sqb.project.durations import duration_seconds

@@ -94,7 +94,7 @@ def _java() -> tuple[bool, str]:
 
 def _jars(config: Config | None) -> tuple[bool, str]:
     """Are the jars there? Missing ones of a repository are fetched by the next build."""
-    from sqb.spark.jars import DEFAULTS, cache_dir, drivers_of, parse_coordinate
+    from sqb.spark.jars import DEFAULTS, cache_dir, extras_of, parse_coordinate
 
     folder = cache_dir(os.environ) / "jars"
     given = [Path(jar) for jar in config.spark.jars] if config else []
@@ -102,8 +102,8 @@ def _jars(config: Config | None) -> tuple[bool, str]:
     if lost:
         return False, f"missing: {', '.join(lost)}"
     extra = config.spark.packages if config else ()
-    drivers = drivers_of(config.catalog.uri) if config else ()
-    wanted = [parse_coordinate(text) for text in (*DEFAULTS, *drivers, *extra)]
+    lake = extras_of(config.catalog.uri, config.catalog.warehouse) if config else ()
+    wanted = [parse_coordinate(text) for text in (*DEFAULTS, *lake, *extra)]
     names = {_role(jar.name) for jar in given}
     missing = [
         item.file_name
@@ -118,14 +118,9 @@ def _jars(config: Config | None) -> tuple[bool, str]:
 
 def _role(file_name: str) -> str:
     """What a jar is, whatever its version."""
-    return next(
-        (
-            p
-            for p in ("iceberg-spark-runtime", "sqlite-jdbc", "postgresql-")
-            if file_name.startswith(p)
-        ),
-        file_name,
-    )
+    from sqb.spark.jars import DEFAULT_PREFIXES
+
+    return next((p for p in DEFAULT_PREFIXES if file_name.startswith(p)), file_name)
 
 
 def _open(call: Call, checks: list[dict[str, Any]]) -> Project | None:
