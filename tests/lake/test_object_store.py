@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from sqb.lake.metadata import TableFacts, read_document, read_facts
 from sqb.lake.publish import Overtaken, publish_table, publish_view
 from sqb.lake.staging import Staged, stage
 from sqb.project.stores import completed
+from sqb.state.store import StateStore
 from sqb.upkeep.janitor import Finding, Scope, survey
 from sqb.upkeep.janitor import remove as clean
 
@@ -310,3 +313,70 @@ def test_facts_that_are_known_need_no_store(lake: StoreLake, tmp_path: Path) -> 
     )
     arguments = [lake.catalog.uri, lake.catalog.warehouse, str(cache)]
     subprocess.run([sys.executable, "-c", script, *arguments], check=True)
+
+
+def test_state_tables_that_cannot_be_read_are_told(lake: StoreLake) -> None:
+    lake.build("t", [1])
+    dead = {**lake.properties, "s3.endpoint": "http://127.0.0.1:9"}
+    with closing(StateStore("lake", lake.catalog.uri, "", None, properties=dead)) as store:
+        with pytest.raises(SqbError) as caught:
+            store.history(["dev"])
+        assert caught.value.code == "L005"
+
+
+def test_a_bucket_that_is_not_there_is_told(bucket: str) -> None:
+    stores.reach(f"s3://{bucket}/tables")
+    with pytest.raises(SqbError, match="there is no bucket `nowhere`"):
+        stores.reach("s3://nowhere/tables")
+
+
+@pytest.mark.skipif(
+    os.environ.get("SQB_TEST_STORE") != "s3", reason="starts a Spark of its own: SQB_TEST_STORE=s3"
+)
+def test_spark_builds_rebuilds_and_does_nothing(
+    tmp_path: Path, bucket: str, properties: dict[str, str]
+) -> None:
+    names = ("s3.endpoint", "s3.access-key-id", "s3.secret-access-key")
+    given = "".join(f'"{name}" = "{properties[name]}"\n' for name in names)
+    (tmp_path / "sqlbuild_project.toml").write_text(
+        f'[spark]\nmaster = "local[2]"\n'
+        f'[catalog]\nwarehouse = "s3a://{bucket}/tables/"\n[catalog.properties]\n{given}'
+    )
+    models = tmp_path / "models"
+    models.mkdir()
+    (models / "a.sql").write_text("MODEL (materialized table);\nSELECT id FROM range(5)")
+    (models / "v.sql").write_text("MODEL (materialized view);\nSELECT id + 1 AS more FROM a")
+    (models / "b.sql").write_text("MODEL (materialized table);\nSELECT sum(more) AS total FROM v")
+
+    def run(*arguments: str, code: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "sqb", *arguments],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, done.stdout + done.stderr
+        assert properties["s3.secret-access-key"] not in done.stdout + done.stderr
+        return done.stdout
+
+    assert "3 built" in run("build")
+    (models / "v.sql").write_text("MODEL (materialized view);\nSELECT id + 2 AS more FROM a")
+    assert "2 built, 1 current" in run("build")
+    assert "20" in run("query", "SELECT total FROM b")
+    script = (
+        "import sys; from sqb.api import Project\n"
+        "plan = Project('.').plan()\n"
+        "assert {n.action for n in plan.nodes} == {'skip'}, plan.nodes\n"
+        "assert not {'pyarrow', 'pyiceberg', 'pyspark'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
+    assert "Nothing to remove" in run("janitor", "--dry-run")
+    (models / "b.sql").unlink()
+    assert "dev.b" in run("janitor", "--dry-run")
+    run("janitor", "--yes")
+    assert {f.location.split("/")[5] for f in files_below(f"s3://{bucket}/tables/dev")} == {
+        "a",
+        "v",
+        "_sqlbuild_fingerprints",
+    }
+    secret = properties["s3.secret-access-key"].encode()
+    kept = [p for p in (tmp_path / ".sqb").rglob("*") if p.is_file()]
+    assert not [p for p in kept if secret in p.read_bytes()]

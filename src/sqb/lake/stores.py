@@ -134,6 +134,34 @@ def files_below(location: str) -> Iterator[Listed]:
             yield Listed(f"s3://{info.path}", int(info.size), modified)
 
 
+def reach(location: str) -> None:
+    """Ask for the bucket of a location; raises ``L005`` if there is none or it can't be asked."""
+    from pyarrow.fs import FileType
+
+    fs, path = _file(location)
+    bucket = path.partition("/")[0]
+    with _told(location):
+        found = fs.get_file_info(bucket)
+    if found.type == FileType.NotFound:
+        raise SqbError(
+            "L005",
+            f"there is no bucket `{bucket}`",
+            file=location,
+            help="create it, or mend `warehouse` of [catalog]",
+        )
+
+
+@contextlib.contextmanager
+def answering(what: str) -> Iterator[None]:
+    """Tell a store's refusal as ``L005`` where pyiceberg works on ``what`` by itself."""
+    try:
+        yield
+    except OSError as error:
+        if "AWS Error" not in str(error):
+            raise
+        raise _refused(what, error) from error
+
+
 def _file(location: str) -> tuple[FileSystem, str]:
     """The client of a location, and the path that it knows the file by."""
     found = split_store(location)
@@ -171,10 +199,13 @@ def _told(location: str) -> Iterator[None]:
     except (FileNotFoundError, FileExistsError):
         raise
     except (OSError, ValueError) as error:  # pyarrow's own errors are one or the other
-        raise SqbError(
-            "L005",
-            f"the object store did not serve {location}: {error}",
-            file=location,
-            help="check `s3.endpoint`, `s3.region` and the keys in [catalog.properties], and what "
-            "they are allowed to do in the bucket",
-        ) from error
+        raise _refused(location, error) from error
+
+
+def _refused(what: str, error: Exception) -> SqbError:
+    return SqbError(
+        "L005",
+        f"the object store did not serve {what}: {error}",
+        help="check `s3.endpoint`, `s3.region` and the keys in [catalog.properties], and what they "
+        "are allowed to do in the bucket",
+    )

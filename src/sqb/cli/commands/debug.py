@@ -17,6 +17,7 @@ from sqb.cli.call import command as sqb_command
 from sqb.cli.render.words import count
 from sqb.errors import SqbError
 from sqb.project.secrets import mask
+from sqb.project.stores import is_store
 
 if TYPE_CHECKING:
     from sqb.api import Project
@@ -49,6 +50,8 @@ def debug(call: Call) -> int:
         check("target", lambda: (True, _target(project)))
         check("compile", lambda: _compile(project))
         check("catalog", lambda: _catalog(project))
+        if is_store(project.config.catalog.warehouse):
+            check("warehouse", lambda: _warehouse(project))
         check("relations", lambda: _relations(project))
     good = all(item["ok"] for item in checks)
     if call.out.json:
@@ -153,6 +156,15 @@ def _catalog(project: Project) -> tuple[bool, str]:
     there = "; the first build creates it" if path is not None and not path.exists() else ""
     mode = lake.mode or "not known before the first rebuild of a table"
     return True, f"{catalog.name} ({catalog.type}) {lake.place}{there}; publish mode: {mode}"
+
+
+def _warehouse(project: Project) -> tuple[bool, str]:
+    """Does the object store answer?"""
+    from sqb.lake.stores import reach
+
+    warehouse = project.catalog.warehouse
+    reach(warehouse)
+    return True, warehouse
 
 
 def _relations(project: Project) -> tuple[bool, str]:
