@@ -19,7 +19,7 @@ from sqb.lake.catalog import CommitConflict, Head, Point, SqlCatalog
 from sqb.lake.cleanup import entries_of, manifests_of, metadata_files, relatives
 from sqb.lake.facts import FactsCache
 from sqb.lake.failpoints import reached
-from sqb.lake.io import exists, file_size, is_local, is_within, normalised, remove, write_new
+from sqb.lake.io import at_once, exists, file_size, is_within, normalised, remove, write_new
 from sqb.lake.metadata import read_document
 from sqb.lake.publish import folder_and_version
 from sqb.lake.reapply import Document, history, log_previous
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestFile
 
 Snapshot: TypeAlias = Mapping[str, Any]
-
-#: How many files are removed from an object store at once: each takes a few calls.
-_AT_ONCE = 8
 
 
 class Expired(msgspec.Struct, frozen=True):
@@ -142,15 +139,7 @@ def reached_by(document: Document, location: str) -> set[str]:
 
 def remove_files(files: Iterable[str]) -> tuple[int, int]:
     """Remove files; how many there were, and their bytes."""
-    doomed = sorted(files)
-    if all(map(is_local, doomed)):
-        sizes = [_remove(file) for file in doomed]
-    else:
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            sizes = list(pool.map(_remove, doomed))
-    removed = [size for size in sizes if size is not None]
+    removed = [size for size in at_once(_remove, sorted(files)) if size is not None]
     return len(removed), sum(removed)
 
 

@@ -11,10 +11,10 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from sqb.errors import SqbError
 from sqb.lake import stores
@@ -23,6 +23,7 @@ from sqb.project.stores import SUPPORTED, is_store, split_store
 
 __all__ = [
     "Listed",
+    "at_once",
     "exists",
     "file_size",
     "files_below",
@@ -40,6 +41,9 @@ __all__ = [
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):")
 _GZIP_MAGIC = b"\x1f\x8b"
+_AT_ONCE = 8
+
+T = TypeVar("T")
 
 
 def normalised(location: str) -> str:
@@ -145,6 +149,17 @@ def file_size(location: str) -> int | None:
         return local_path(location).stat().st_size
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def at_once(call: Callable[[str], T], locations: Iterable[str]) -> list[T]:
+    """One answer for each location, in order; several at once where each is a call to a store."""
+    found = list(locations)
+    if len(found) < 2 or not any(map(is_store, found)):
+        return [call(location) for location in found]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(call, found))
 
 
 def write_new(location: str, data: bytes) -> None:
