@@ -41,4 +41,4 @@ def test_a_name_that_changes_its_kind_is_warned_of_where_it_takes_two_steps(
     relations = {"m": stands} if stands is not None else {}
     plan = for_catalog(Plan("dev", (node,), ()), relations, Catalog("branch", swaps))
     assert plan.publish_mode == "branch"
-    assert [w.code for w in plan.warnings] == (["S305"] if warned else [])
+    assert [w.code for w in plan.warnings] == (["S308"] if warned else [])

@@ -69,7 +69,7 @@ on_connect = pytest.mark.skipif(
 @pytest.mark.parametrize(
     ("change", "missing"),
     [
-        ({"catalog_name": "other"}, "spark.sql.catalog.other.cache-enabled=false"),
+        ({"catalog_name": "elsewhere"}, "spark.sql.catalog.elsewhere.cache-enabled=false"),
         ({"catalog_uri": "sqlite:////else/where.db"}, "uri=jdbc:sqlite:/else/where.db"),
     ],
 )

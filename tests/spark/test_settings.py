@@ -108,6 +108,8 @@ def test_a_warehouse_in_a_store_gets_its_client_and_a_folder_does_not() -> None:
     store = msgspec.structs.replace(BASE, warehouse="s3://bucket/tables")
     assert spark_conf(store, ())[io] == "org.apache.iceberg.aws.s3.S3FileIO"
     assert io not in spark_conf(BASE, ())
+    rest = msgspec.structs.replace(store, catalog_type="rest", catalog_uri="http://rest")
+    assert io not in spark_conf(rest, ())
     own = msgspec.structs.replace(store, properties={"io-impl": "my.FileIO"})
     assert spark_conf(own, ())[io] == "my.FileIO"
     bundle = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"

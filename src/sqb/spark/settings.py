@@ -143,8 +143,8 @@ def _catalog_conf(settings: SparkSettings) -> dict[str, str]:
         )
     if settings.warehouse:
         fields["warehouse"] = settings.warehouse
-        if is_store(settings.warehouse):
-            fields["io-impl"] = S3_CLASS
+    if settings.catalog_type == "sql" and is_store(settings.warehouse):
+        fields["io-impl"] = S3_CLASS  # a REST server says itself what opens its files
     fields |= settings.properties
     return {prefix: CATALOG_CLASS, **{f"{prefix}.{name}": fields[name] for name in fields}}
 

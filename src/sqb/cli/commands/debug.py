@@ -50,8 +50,9 @@ def debug(call: Call) -> int:
         check("target", lambda: (True, _target(project)))
         check("compile", lambda: _compile(project))
         check("catalog", lambda: _catalog(project))
-        if is_store(project.config.catalog.warehouse):
+        if is_store(project.catalog.warehouse):
             check("warehouse", lambda: _warehouse(project))
+        check("publish", lambda: _publish(project))
         check("relations", lambda: _relations(project))
     good = all(item["ok"] for item in checks)
     if call.out.json:
@@ -154,8 +155,12 @@ def _catalog(project: Project) -> tuple[bool, str]:
     lake.namespaces()
     path = lake.path
     there = "; the first build creates it" if path is not None and not path.exists() else ""
-    mode = lake.mode or "not known before the first rebuild of a table"
-    return True, f"{catalog.name} ({catalog.type}) {lake.place}{there}; publish mode: {mode}"
+    return True, f"{catalog.name} ({catalog.type}) {lake.place}{there}"
+
+
+def _publish(project: Project) -> tuple[bool, str]:
+    mode = project.catalog.mode
+    return True, f"by {mode}" if mode else "not known before the first rebuild of a table"
 
 
 def _warehouse(project: Project) -> tuple[bool, str]:

@@ -23,6 +23,7 @@ _LATER = {"virtual": "0.5", "dbt": "0.4", "python": "0.5"}
 #: Plays the other teams: it makes the source tables, and later adds rows to them.
 _TILL = "raw/next_day.py"
 _DAYS = 14
+_WIDEST = 36
 
 
 def playground(call: Call, *, name: str, template: str) -> None:
@@ -59,7 +60,8 @@ def playground(call: Call, *, name: str, template: str) -> None:
         (f"{_python()} {_TILL}", "another day of orders arrives"),
         ("sqb plan", "what that touches, and what it does not"),
     ]
-    width = max(len(step) for step, _ in steps)
+    # a long path of an interpreter does not push the others out of the page
+    width = max(len(step) for step, _ in steps if len(step) <= _WIDEST)
     for step, why in steps:
         out.line(f"  {step:<{width}}  {out.style(why, dim=True)}".rstrip() if why else f"  {step}")
 

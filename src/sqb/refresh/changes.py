@@ -1,0 +1,95 @@
+"""What happened to a table between two of its versions, judged from its snapshots alone.
+
+The first way of reading the change whose conditions hold is taken; none is assumed. The append
+scan, for one, silently leaves out what an overwrite in its range did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+#: ``none``: nothing changed. ``append``: rows were only added, read the added files. ``changelog``:
+#: files were rewritten, read those. ``versions``: compare the two versions. ``unknown``: neither.
+Way = Literal["none", "append", "changelog", "versions", "unknown"]
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """One snapshot as its summary tells it."""
+
+    id: int
+    parent: int | None
+    operation: str
+    delete_files: bool = False
+    added_rows: int | None = None
+    removed_rows: int | None = None
+
+
+class TableChange(msgspec.Struct, frozen=True):
+    """How the change of one table can be read, and about how large it is."""
+
+    way: Way
+    old: int | None
+    new: int | None
+    reason: str = ""
+    added_rows: int | None = 0
+    removed_rows: int | None = 0
+
+    @property
+    def only_adds(self) -> bool:
+        """Did rows only come?"""
+        return self.way in ("none", "append")
+
+
+def table_change(
+    snapshots: Mapping[int, Snapshot], old: int | None, new: int | None
+) -> TableChange:
+    """The change from ``old`` to ``new``; None is the empty table before its first snapshot."""
+    if old == new:
+        return TableChange("none", old, new)
+    if new is None:
+        return TableChange("unknown", old, new, "the table lost its snapshots")
+    path = _path(snapshots, old, new)
+    if path is None:
+        if old is not None and old not in snapshots:
+            return TableChange("unknown", old, new, "the version read last has expired")
+        return TableChange("versions", old, new, "not an ancestor", None, None)
+    moved = [snapshot for snapshot in path if snapshot.operation != "replace"]
+    if not moved:
+        return TableChange("none", old, new)
+    added = _sum(snapshot.added_rows for snapshot in moved)
+    removed = _sum(snapshot.removed_rows for snapshot in moved)
+    if all(s.operation == "append" and not s.delete_files for s in moved):
+        return TableChange("append", old, new, "", added, 0)
+    if old is None:
+        return TableChange("versions", old, new, "the table was empty", added, removed)
+    if old not in snapshots:
+        # the files that were removed since are gone with it
+        return TableChange("unknown", old, new, "the version read last has expired")
+    if any(snapshot.delete_files for snapshot in path):
+        return TableChange("versions", old, new, "delete files", added, removed)
+    return TableChange("changelog", old, new, "", added, removed)
+
+
+def _path(snapshots: Mapping[int, Snapshot], old: int | None, new: int) -> list[Snapshot] | None:
+    """The snapshots after ``old`` up to ``new``; None if ``old`` is not before ``new``."""
+    path: list[Snapshot] = []
+    at: int | None = new
+    while at != old:
+        snapshot = snapshots.get(at) if at is not None else None
+        if snapshot is None:
+            return None
+        path.append(snapshot)
+        at = snapshot.parent
+    return path[::-1]
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total

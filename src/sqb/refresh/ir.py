@@ -1,0 +1,230 @@
+"""The small plan that row-level refresh reasons about.
+
+Every column has a name of its own in the whole plan, so a join needs no qualifiers and an
+expression can be moved by substitution alone. Scalar expressions are text with columns in it: the
+user's own words, never a reprint. A node that is not one of these is not refreshed by rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+
+class Col(msgspec.Struct, frozen=True):
+    """A column; its name is unique in the plan."""
+
+    name: str
+
+
+class Expr(msgspec.Struct, frozen=True):
+    """A deterministic scalar expression: text with columns in it.
+
+    ``coalesce`` holds the arguments where the whole expression is COALESCE(a, b): the one form
+    whose meaning a rule has to know.
+    """
+
+    parts: tuple[str | Col, ...]
+    coalesce: tuple[Expr, ...] = ()
+
+    @property
+    def columns(self) -> frozenset[Col]:
+        """The columns that it reads."""
+        return frozenset(part for part in self.parts if isinstance(part, Col))
+
+    @property
+    def column(self) -> Col | None:
+        """The column that it merely hands on, if it does."""
+        only = self.parts[0] if len(self.parts) == 1 else None
+        return only if isinstance(only, Col) else None
+
+
+def column(col: Col) -> Expr:
+    """The expression that is a column."""
+    return Expr((col,))
+
+
+def columns(cols: Iterable[Col]) -> tuple[Expr, ...]:
+    """Each column as an expression."""
+    return tuple(column(col) for col in cols)
+
+
+def substitute(expr: Expr, defined: Mapping[Col, Expr]) -> Expr:
+    """The expression over the columns that ``defined`` is written in.
+
+    >>> a, b = Col("a"), Col("b")
+    >>> substitute(Expr((a, " + 1")), {a: Expr((b, " * 2"))}).parts
+    ('(', Col(name='b'), ' * 2', ')', ' + 1')
+    """
+    if not any(col in defined for col in expr.columns):
+        return expr
+    whole = expr.column
+    if whole is not None:
+        return defined[whole]
+    parts: list[str | Col] = []
+    for part in expr.parts:
+        inner = defined.get(part) if isinstance(part, Col) else None
+        if inner is None:
+            parts.append(part)
+        elif inner.column is not None:
+            parts.append(inner.column)
+        else:
+            parts += ["(", *inner.parts, ")"]
+    return Expr(tuple(parts), tuple(substitute(arg, defined) for arg in expr.coalesce))
+
+
+class Scan(msgspec.Struct, frozen=True):
+    """One occurrence of a table: its columns and what they are called there."""
+
+    source: str
+    columns: tuple[tuple[Col, str], ...]
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """Rows for which the predicate is true."""
+
+    child: Node
+    predicate: Expr
+
+
+class Project(msgspec.Struct, frozen=True):
+    """Columns computed from each row alone."""
+
+    child: Node
+    items: tuple[tuple[Col, Expr], ...]
+
+
+class Explode(msgspec.Struct, frozen=True):
+    """A generator beside each row: the child's columns, then those it makes."""
+
+    child: Node
+    generator: Expr
+    made: tuple[Col, ...]
+    outer: bool = False
+
+
+class Equality(msgspec.Struct, frozen=True):
+    """A conjunct of a join: one side's expression equals the other's."""
+
+    left: Expr
+    right: Expr
+    null_safe: bool = False
+
+
+JoinKind = Literal["inner", "left", "full", "semi", "anti"]
+
+
+class Join(msgspec.Struct, frozen=True):
+    """A join; a right join is a left join swapped, a cross join an inner one without conjuncts."""
+
+    kind: JoinKind
+    left: Node
+    right: Node
+    equalities: tuple[Equality, ...] = ()
+    residual: tuple[Expr, ...] = ()
+
+
+class Call(msgspec.Struct, frozen=True):
+    """An aggregate or window function as text, with the name it is judged by.
+
+    ``arguments`` are the expressions in it that rules need to see; ``text`` has everything.
+    """
+
+    function: str
+    text: Expr
+    arguments: tuple[Expr, ...] = ()
+    filtered: bool = False
+
+
+class Aggregate(msgspec.Struct, frozen=True):
+    """GROUP BY; without keys it is one row whatever the input."""
+
+    child: Node
+    keys: tuple[tuple[Col, Expr], ...]
+    calls: tuple[tuple[Col, Call], ...]
+
+
+class WindowItem(msgspec.Struct, frozen=True):
+    """One window function: what it is partitioned by, and all of its text."""
+
+    column: Col
+    partition: tuple[Expr, ...]
+    call: Call
+
+
+class Window(msgspec.Struct, frozen=True):
+    """The child's columns, then one for each window function."""
+
+    child: Node
+    items: tuple[WindowItem, ...]
+
+
+class Distinct(msgspec.Struct, frozen=True):
+    """Each row once."""
+
+    child: Node
+
+
+SetKind = Literal["union", "except", "intersect"]
+
+
+class SetOperation(msgspec.Struct, frozen=True):
+    """Two inputs by position; ``columns`` are the names of the result."""
+
+    kind: SetKind
+    all: bool
+    left: Node
+    right: Node
+    columns: tuple[Col, ...]
+
+
+Node = Scan | Filter | Project | Explode | Join | Aggregate | Window | Distinct | SetOperation
+
+
+def output(node: Node) -> tuple[Col, ...]:
+    """The columns of a node's rows, in order."""
+    match node:
+        case Scan():
+            return tuple(col for col, _ in node.columns)
+        case Project():
+            return tuple(col for col, _ in node.items)
+        case Explode():
+            return (*output(node.child), *node.made)
+        case Join():
+            left = output(node.left)
+            return left if node.kind in ("semi", "anti") else (*left, *output(node.right))
+        case Aggregate():
+            return (*(col for col, _ in node.keys), *(col for col, _ in node.calls))
+        case Window():
+            return (*output(node.child), *(item.column for item in node.items))
+        case SetOperation():
+            return node.columns
+        case Filter() | Distinct():
+            return output(node.child)
+
+
+def inputs(node: Node) -> tuple[Node, ...]:
+    """The nodes that a node reads."""
+    match node:
+        case Scan():
+            return ()
+        case Join() | SetOperation():
+            return (node.left, node.right)
+        case _:
+            return (node.child,)
+
+
+def scans(node: Node) -> list[Scan]:
+    """Every occurrence of a table below a node."""
+    if isinstance(node, Scan):
+        return [node]
+    return [scan for child in inputs(node) for scan in scans(child)]
+
+
+def positions(node: SetOperation) -> tuple[dict[Col, Expr], dict[Col, Expr]]:
+    """What each column of the result is on the left and on the right."""
+    left = dict(zip(node.columns, columns(output(node.left)), strict=True))
+    right = dict(zip(node.columns, columns(output(node.right)), strict=True))
+    return left, right

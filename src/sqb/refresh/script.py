@@ -1,0 +1,199 @@
+"""Plans as SQL: named steps, each a query over the steps before it.
+
+A node's rows, the keys that changed and the signed change of a node are all steps, made once and
+named, so that a sub-plan that many rules need is not repeated in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from sqb.refresh.ir import (
+    Aggregate,
+    Call,
+    Col,
+    Distinct,
+    Explode,
+    Expr,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    SetOperation,
+    Window,
+    inputs,
+    output,
+)
+
+#: The column that holds how many copies of a row come (positive) or go (negative).
+WEIGHT = "__w"
+
+Version = Literal["new", "old"]
+StepKind = Literal["rows", "keys", "change"]
+Where = Callable[[Col], str]
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One named query. ``reads`` are the steps it is made of."""
+
+    name: str
+    kind: StepKind
+    sql: str
+    reads: tuple[str, ...]
+
+
+class Script:
+    """The steps of one refresh. ``relation`` names a source's rows at a version, or its changes."""
+
+    def __init__(self, relation: Callable[[str, Version | Literal["changes"]], str]) -> None:
+        self.relation = relation
+        self.steps: dict[str, Step] = {}
+        self._states: dict[tuple[int, Version], str] = {}
+        self._kept: list[Node] = []
+
+    def add(self, kind: StepKind, sql: str, reads: Iterable[str] = ()) -> str:
+        """A new step; its name."""
+        name = f"sqb_{kind}_{len(self.steps) + 1}"
+        self.steps[name] = Step(name, kind, sql, tuple(reads))
+        return name
+
+    def needed(self, *names: str) -> list[Step]:
+        """The steps that these rest on, and they themselves, in an order that can be run."""
+        wanted: set[str] = set()
+        queue = list(names)
+        while queue:
+            name = queue.pop()
+            if name not in wanted:
+                wanted.add(name)
+                queue += self.steps[name].reads
+        return [step for name, step in self.steps.items() if name in wanted]
+
+    def state(self, node: Node, version: Version) -> str:
+        """A node's rows at a version."""
+        key = (id(node), version)
+        if key not in self._states:
+            self._kept.append(node)  # an id is one node's only while that node lives
+            if isinstance(node, Scan):
+                self._states[key] = self.add("rows", self.scan(node, version))
+            else:
+                children = [self.state(child, version) for child in inputs(node)]
+                self._states[key] = self.apply(node, children)
+        return self._states[key]
+
+    def scan(self, node: Scan, version: Version | Literal["changes"]) -> str:
+        """The query that reads a table under the plan's own column names."""
+        items = [f"{physical} AS {col.name}" for col, physical in node.columns]
+        if version == "changes":
+            items.append(WEIGHT)
+        return f"SELECT {', '.join(items)} FROM {self.relation(node.source, version)}"
+
+    def apply(self, node: Node, children: Sequence[str], weight: str | None = None) -> str:
+        """A node over other relations than its own inputs; ``weight`` is a column handed through.
+
+        Only nodes that treat each row of that input alone may carry a weight.
+        """
+        kind: StepKind = "change" if weight else "rows"
+        return self.add(kind, apply(node, children, weight), children)
+
+
+def apply(node: Node, children: Sequence[str], weight: str | None = None) -> str:
+    """The query of a node over named relations."""
+    carried = [weight] if weight else []
+    match node:
+        case Scan():
+            raise TypeError("a scan reads a table")
+        case Filter():
+            return (
+                f"{_select(_names(node.child), carried, children[0])} WHERE {text(node.predicate)}"
+            )
+        case Project():
+            items = [f"{text(expr)} AS {col.name}" for col, expr in node.items]
+            return _select(items, carried, children[0])
+        case Explode():
+            made = ", ".join(col.name for col in node.made)
+            outer = "OUTER " if node.outer else ""
+            head = _select([*_names(node.child), made], carried, children[0])
+            return f"{head} LATERAL VIEW {outer}{text(node.generator)} sqb_made AS {made}"
+        case Join():
+            return _join(node, children, carried)
+        case Aggregate():
+            return _aggregate(node, children[0])
+        case Window():
+            items = [f"{_call(item.call)} AS {item.column.name}" for item in node.items]
+            return _select([*_names(node.child), *items], [], children[0])
+        case Distinct():
+            names = ", ".join(_names(node))
+            return f"SELECT DISTINCT {names} FROM {children[0]}"
+        case SetOperation():
+            word = node.kind.upper() + (" ALL" if node.all else "")
+            pairs = zip(_names(node.left), node.columns, strict=True)
+            left = _select([f"{mine} AS {col.name}" for mine, col in pairs], carried, children[0])
+            right = _select(_names(node.right), carried, children[1])
+            return f"{left} {word} {right}"
+
+
+def text(expr: Expr, where: Where | None = None) -> str:
+    """An expression as SQL; ``where`` says what a column is called."""
+    name = where or (lambda col: col.name)
+    return "".join(part if isinstance(part, str) else name(part) for part in expr.parts)
+
+
+def condition(node: Join) -> str:
+    """What a join matches on."""
+    parts = [
+        f"({text(e.left)}) {'IS NOT DISTINCT FROM' if e.null_safe else '='} ({text(e.right)})"
+        for e in node.equalities
+    ]
+    parts += [f"({text(predicate)})" for predicate in node.residual]
+    return " AND ".join(parts) or "TRUE"
+
+
+def member(exprs: Sequence[Expr], keys: str) -> str:
+    """Is this row's key among ``keys``? NULL is a key like any other."""
+    same = [f"{keys}.k{i} IS NOT DISTINCT FROM ({text(expr)})" for i, expr in enumerate(exprs)]
+    return f"EXISTS (SELECT 1 FROM {keys} WHERE {' AND '.join(same)})"
+
+
+def keys_of(exprs: Sequence[Expr], where: Where | None = None) -> str:
+    """A select list of key columns."""
+    return ", ".join(f"{text(expr, where)} AS k{i}" for i, expr in enumerate(exprs))
+
+
+def _names(node: Node) -> list[str]:
+    return [col.name for col in output(node)]
+
+
+def _select(items: Sequence[str], carried: Sequence[str], relation: str) -> str:
+    return f"SELECT {', '.join([*items, *carried])} FROM {relation}"
+
+
+_JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN"}
+
+
+def _join(node: Join, children: Sequence[str], carried: Sequence[str]) -> str:
+    left, right = children
+    head = _select(_names(node), carried, left)
+    if node.kind in ("semi", "anti"):
+        word = "" if node.kind == "semi" else "NOT "
+        return f"{head} WHERE {word}EXISTS (SELECT 1 FROM {right} WHERE {condition(node)})"
+    return f"{head} {_JOINS[node.kind]} {right} ON {condition(node)}"
+
+
+def _aggregate(node: Aggregate, child: str) -> str:
+    # grouped by names: a bare literal in GROUP BY would mean a position
+    keys = [f"{text(expr)} AS {col.name}" for col, expr in node.keys]
+    calls = [f"{_call(call)} AS {col.name}" for col, call in node.calls]
+    if not keys:
+        return f"SELECT {', '.join(calls)} FROM {child}"
+    names = [col.name for col, _ in node.keys]
+    below = _select([*_names(node.child), *keys], [], child)
+    grouped = ", ".join(names)
+    return f"SELECT {', '.join([*names, *calls])} FROM ({below}) AS sqb_g GROUP BY {grouped}"
+
+
+def _call(call: Call) -> str:
+    return text(call.text)

@@ -1,0 +1,186 @@
+"""Every strategy as one thing: the signed change of the target's own rows.
+
+What goes has a negative weight, what comes a positive one, equal rows cancel. The same steps then
+write it, count it and keep the table's content hash, whatever strategy it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from sqb.refresh.ir import Aggregate, Call, Col, Expr, Node, columns, output
+from sqb.refresh.script import WEIGHT, Script, member, text
+from sqb.refresh.strategies import AffectedKey, Append, BagMerge, GroupMerge, Option
+
+
+class Target(msgspec.Struct, frozen=True):
+    """The table as it stands: where it is read, what its columns are called, Spark's types."""
+
+    relation: str
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+
+
+class Signed(msgspec.Struct, frozen=True):
+    """The step with the netted change, and one with what must not be (None: nothing to check)."""
+
+    change: str
+    broken: str | None = None
+
+
+#: How the value of a group and that of its change make the new value.
+_MERGED_BY = {
+    "count": "SUM",
+    "count_if": "SUM",
+    "sum": "SUM",
+    "min": "MIN",
+    "max": "MAX",
+    "bool_and": "BOOL_AND",
+    "every": "BOOL_AND",
+    "bool_or": "BOOL_OR",
+    "some": "BOOL_OR",
+    "any": "BOOL_OR",
+    "bit_and": "BIT_AND",
+    "bit_or": "BIT_OR",
+}
+
+
+def signed_change(option: Option, script: Script, root: Node, target: Target) -> Signed:
+    """The change of the target that a strategy makes."""
+    cols = output(root)
+    items = ", ".join(f"{name} AS {col.name}" for name, col in zip(target.names, cols, strict=True))
+    standing = script.add("rows", f"SELECT {items} FROM {target.relation}")
+    match option:
+        case Append() | BagMerge():
+            return Signed(_netted(script, cols, [(option.change, WEIGHT)], target))
+        case AffectedKey():
+            going = script.add(
+                "rows",
+                f"SELECT {_list(cols)} FROM {standing} WHERE {member(option.key, option.keys)}",
+                (standing, option.keys),
+            )
+            return Signed(_netted(script, cols, [(option.rows, "1"), (going, "-1")], target))
+        case GroupMerge():
+            return _groups(option, script, cols, standing, target)
+
+
+def _netted(
+    script: Script, cols: Sequence[Col], parts: Sequence[tuple[str, str]], target: Target
+) -> str:
+    """The rows of all parts with their weights, equal rows as one, those that cancel left out."""
+    names = _list(cols)
+    shadows = [exact(col, kind) for col, kind in zip(cols, target.types, strict=True)]
+    grouped = ", ".join([names, *(shadow for shadow in shadows if shadow)])
+    union = " UNION ALL ".join(
+        f"SELECT {names}, {weight} AS {WEIGHT} FROM {part}" for part, weight in parts
+    )
+    sql = (
+        f"SELECT {names}, SUM({WEIGHT}) AS {WEIGHT} FROM ({union}) AS sqb_all"
+        f" GROUP BY {grouped} HAVING SUM({WEIGHT}) <> 0"
+    )
+    return script.add("change", sql, [part for part, _ in parts])
+
+
+def exact(col: Col, kind: str) -> str | None:
+    """What tells values apart that compare as equal: 0.0 and -0.0, collated strings."""
+    if kind in ("float", "double"):
+        return f"CAST({col.name} AS STRING)"
+    if kind.startswith("string") and "collate" in kind.lower():
+        return f"CAST({col.name} AS BINARY)"
+    return None
+
+
+def _groups(
+    option: GroupMerge, script: Script, cols: Sequence[Col], standing: str, target: Target
+) -> Signed:
+    node = option.node
+    keys = [(cols[place], col) for place, (col, _) in zip(option.keys, node.keys, strict=True)]
+    calls = [
+        (cols[place], col, call)
+        for place, (col, call) in zip(option.calls, node.calls, strict=True)
+    ]
+    if option.signed:
+        change = script.add("rows", _signed_groups(node, option.change), (option.change,))
+    else:
+        change = script.apply(node, [option.change])
+    touched = script.add(
+        "keys",
+        "SELECT DISTINCT "
+        + ", ".join(f"{mine.name} AS k{i}" for i, (_, mine) in enumerate(keys))
+        + f" FROM {change}",
+        (change,),
+    )
+    key = columns(col for col, _ in keys)
+    going = script.add(
+        "rows",
+        f"SELECT {_list(cols)} FROM {standing} WHERE {member(key, touched)}",
+        (standing, touched),
+    )
+    arriving = ", ".join(
+        [f"{mine.name} AS {col.name}" for col, mine in keys]
+        + [f"{mine.name} AS {col.name}" for col, mine, _ in calls]
+    )
+    here = _list([*(col for col, _ in keys), *(col for col, _, _ in calls)])
+    both = f"SELECT {here} FROM {going} UNION ALL SELECT {arriving} FROM {change}"
+    kinds = dict(zip(cols, target.types, strict=True))
+    counts = {call.arguments: col for col, _, call in calls if call.function == "count"}
+    made = [_merged(col, call, kinds, counts, signed=option.signed) for col, _, call in calls]
+    grouped = ", ".join(col.name for col, _ in keys)
+    items = ", ".join([grouped, *made])
+    total = counts.get(())
+    having = f" HAVING SUM({total.name}) <> 0" if option.signed and total else ""
+    coming = script.add(
+        "rows",
+        f"SELECT {items} FROM ({both}) AS sqb_both GROUP BY {grouped}{having}",
+        (going, change),
+    )
+    broken = None
+    if option.signed and total is not None:
+        # the target does not hold what the change takes away
+        broken = script.add(
+            "keys", f"SELECT 1 AS k0 FROM {coming} WHERE {total.name} < 0", (coming,)
+        )
+    net = _netted(script, cols, [(coming, "1"), (going, "-1")], target)
+    return Signed(net, broken)
+
+
+def _merged(
+    col: Col,
+    call: Call,
+    kinds: Mapping[Col, str],
+    counts: Mapping[tuple[Expr, ...], Col],
+    *,
+    signed: bool,
+) -> str:
+    value = f"{_MERGED_BY[call.function]}({col.name})"
+    kept = counts.get(call.arguments)
+    if signed and call.function == "sum" and kept is not None:
+        value = f"CASE WHEN SUM({kept.name}) = 0 THEN NULL ELSE {value} END"
+    return f"CAST({value} AS {kinds[col]}) AS {col.name}"
+
+
+def _signed_groups(node: Aggregate, change: str) -> str:
+    """The aggregates of a signed change; no product with the weight, which would widen decimals."""
+    keys = [f"{text(expr)} AS {col.name}" for col, expr in node.keys]
+    below = ", ".join([*(col.name for col in output(node.child)), *keys, WEIGHT])
+    items = [col.name for col, _ in node.keys]
+    for col, call in node.calls:
+        if call.function == "count":
+            tests = " AND ".join(f"({text(a)}) IS NOT NULL" for a in call.arguments)
+            value = f"CASE WHEN {tests} THEN {WEIGHT} ELSE 0 END" if tests else WEIGHT
+            items.append(f"SUM({value}) AS {col.name}")
+        else:
+            value = text(call.arguments[0])
+            items.append(
+                f"SUM(CASE WHEN {WEIGHT} < 0 THEN -({value}) ELSE ({value}) END) AS {col.name}"
+            )
+    grouped = ", ".join(col.name for col, _ in node.keys)
+    return (
+        f"SELECT {', '.join(items)} FROM (SELECT {below} FROM {change}) AS sqb_d GROUP BY {grouped}"
+    )
+
+
+def _list(cols: Sequence[Col]) -> str:
+    return ", ".join(col.name for col in cols)

@@ -1,0 +1,307 @@
+"""Which ways there are to bring a table up to date, each with its conditions checked.
+
+Every way that does not apply leaves its reason. Which of those that do is cheapest is asked
+elsewhere; here it is only whether the result would be that of a full rebuild.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from sqb.refresh.build import Plan
+from sqb.refresh.changes import TableChange
+from sqb.refresh.derive import Derivation, NotDerivable, candidates
+from sqb.refresh.free import free_choice
+from sqb.refresh.ir import (
+    Aggregate,
+    Col,
+    Explode,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    SetOperation,
+    columns,
+    output,
+    scans,
+)
+from sqb.refresh.restrict import Keys, restrict
+from sqb.refresh.script import Script
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """A way that does not apply: a stable code and a sentence."""
+
+    name: str
+    code: str
+    why: str
+
+
+class Append(msgspec.Struct, frozen=True):
+    """Add the rows of ``change``; all of them come."""
+
+    change: str
+    name: str = "append"
+
+
+class GroupMerge(msgspec.Struct, frozen=True):
+    """Merge the aggregates of ``change`` into their groups.
+
+    ``keys`` and ``calls`` are positions in the target with what they are.
+    """
+
+    change: str
+    node: Aggregate
+    keys: tuple[int, ...]
+    calls: tuple[int, ...]
+    signed: bool
+    name: str = "group_merge"
+
+
+class AffectedKey(msgspec.Struct, frozen=True):
+    """Replace the rows whose key is among ``keys`` by ``rows``.
+
+    ``key`` is written over the target's columns, which are those of the plan's root.
+    """
+
+    key: Keys
+    keys: str
+    rows: str
+    name: str = "affected_key"
+
+
+class BagMerge(msgspec.Struct, frozen=True):
+    """Apply the signed change by row value, to the exact number of copies."""
+
+    change: str
+    name: str = "bag_merge"
+
+
+Option = Append | GroupMerge | AffectedKey | BagMerge
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """What applies, what does not and why, and the steps that the former are made of."""
+
+    options: tuple[Option, ...]
+    rejected: tuple[Rejected, ...]
+    script: Script
+
+
+class Situation(msgspec.Struct, frozen=True):
+    """A plan with what its sources did.
+
+    ``types`` are Spark's names of the types of the plan's aggregate and window arguments and
+    results; ``old`` are the sources whose version before the change can be read.
+    """
+
+    plan: Plan
+    changes: Mapping[str, TableChange]
+    types: Mapping[Col, str]
+    old: frozenset[str]
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The sources whose rows moved."""
+        return frozenset(name for name, change in self.changes.items() if change.way != "none")
+
+
+def choose(situation: Situation, script: Script) -> Choice:
+    """Try every way, the cheapest kind first."""
+    options: list[Option] = []
+    rejected: list[Rejected] = []
+    for rule in (_append, _group_merge, _affected_key, _bag_merge):
+        found = rule(situation, Derivation(script, situation.changed, situation.old))
+        if isinstance(found, Rejected):
+            rejected.append(found)
+        else:
+            options.append(found)
+    return Choice(tuple(options), tuple(rejected), script)
+
+
+def _append(situation: Situation, derivation: Derivation) -> Append | Rejected:
+    root = situation.plan.root
+    for name in sorted(situation.changed):
+        if situation.changes[name].way != "append":
+            return Rejected("append", "HAS_DELETES", f"rows of {name} went or were rewritten")
+    found = not_linear(root, situation.changed)
+    if found is not None:
+        return Rejected("append", "UNSUPPORTED", f"{found} may change rows that are there")
+    free = free_choice(root, situation.types, None)
+    if free is not None:
+        return Rejected("append", "FREE_CHOICE", free)
+    change = _change(derivation, root, "append")
+    return change if isinstance(change, Rejected) else Append(change)
+
+
+def _bag_merge(situation: Situation, derivation: Derivation) -> BagMerge | Rejected:
+    root = situation.plan.root
+    free = free_choice(root, situation.types, None)
+    if free is not None:
+        return Rejected("bag_merge", "FREE_CHOICE", free)
+    for col, name in zip(output(root), situation.plan.names, strict=True):
+        if not groupable(situation.types.get(col)):
+            why = f"values of {name} can't be compared"
+            return Rejected("bag_merge", "TYPE_NOT_COMPARABLE", why)
+    change = _change(derivation, root, "bag_merge")
+    return change if isinstance(change, Rejected) else BagMerge(change)
+
+
+def _group_merge(situation: Situation, derivation: Derivation) -> GroupMerge | Rejected:
+    name = "group_merge"
+    root = situation.plan.root
+    node = root.child if isinstance(root, Project) else root
+    if not isinstance(node, Aggregate):
+        return Rejected(name, "UNSUPPORTED", "the query does not end in GROUP BY")
+    if not node.keys:
+        return Rejected(name, "UNSUPPORTED", "one row for all")
+    places = _places(root, node)
+    if isinstance(places, Rejected):
+        return places
+    found = not_linear(node.child, situation.changed)
+    if found is not None:
+        return Rejected(name, "AGG_NOT_MERGEABLE", f"{found} below GROUP BY")
+    free = free_choice(node.child, situation.types, None)
+    if free is not None:
+        return Rejected(name, "FREE_CHOICE", free)
+    signed = any(not situation.changes[s].only_adds for s in situation.changed)
+    refused = not_mergeable(node, situation.types, signed=signed)
+    if refused is not None:
+        return Rejected(name, *refused)
+    change = _change(derivation, node.child, name)
+    if isinstance(change, Rejected):
+        return change
+    keys = tuple(places[col] for col, _ in node.keys)
+    calls = tuple(places[col] for col, _ in node.calls)
+    return GroupMerge(change, node, keys, calls, signed)
+
+
+def _places(root: Node, node: Aggregate) -> dict[Col, int] | Rejected:
+    """Where each key and aggregate stands in the target."""
+    exprs = [e for _, e in root.items] if isinstance(root, Project) else columns(output(root))
+    places: dict[Col, int] = {}
+    for place, expr in enumerate(exprs):
+        if expr.column is None:
+            why = "the output computes with its aggregates"
+            return Rejected("group_merge", "AGG_NOT_MERGEABLE", why)
+        places.setdefault(expr.column, place)
+    missing = [col for col in output(node) if col not in places]
+    if missing or len(places) != len(exprs):
+        why = "the output does not hold every group column and aggregate once"
+        return Rejected("group_merge", "KEY_NOT_IN_OUTPUT", why)
+    return places
+
+
+#: Aggregates that take in new rows without the old ones; and those that also give rows up.
+_GROWING = frozenset(
+    {"count", "count_if", "sum", "min", "max", "bool_and", "bool_or", "every", "some", "any"}
+    | {"bit_and", "bit_or"}
+)
+_SHRINKING = frozenset({"count", "sum"})
+_WHOLE_NUMBERS = ("bigint", "decimal")
+
+
+def not_mergeable(
+    node: Aggregate, types: Mapping[Col, str], *, signed: bool
+) -> tuple[str, str] | None:
+    """Why the aggregates of a change can't be merged into groups: a code and a sentence."""
+    able = _SHRINKING if signed else _GROWING
+    for col, call in node.calls:
+        if call.function not in able or (signed and call.filtered):
+            return "AGG_NOT_MERGEABLE", call.function
+        if call.function == "sum" and not types.get(col, "").startswith(_WHOLE_NUMBERS):
+            return "FLOAT_SUM", f"the type of {call.function} is {types.get(col, 'not known')}"
+    if not signed:
+        return None
+    counted = {call.arguments for _, call in node.calls if call.function == "count"}
+    if () not in counted:
+        return "AGG_NOT_MERGEABLE", "without COUNT(*) it is not seen when a group ends"
+    for _, call in node.calls:
+        if call.function == "sum" and call.arguments not in counted:
+            return "AGG_NOT_MERGEABLE", "without COUNT(x) it is not seen when SUM(x) becomes NULL"
+    return None
+
+
+def _affected_key(situation: Situation, derivation: Derivation) -> AffectedKey | Rejected:
+    name = "affected_key"
+    root = situation.plan.root
+    chooses = free_choice(root, situation.types, None)
+    # a node that chooses freely must not be taken from two evaluations
+    for exact in (False, True) if chooses is None else (False,):
+        key: Keys = ()
+        for expr in candidates(root):
+            col = expr.column
+            if col is not None and not groupable(situation.types.get(col)):
+                continue
+            wider = (*key, expr)
+            if free_choice(root, situation.types, wider) is None and _derives(
+                derivation, root, wider, exact=exact
+            ):
+                key = wider
+        if not key:
+            continue
+        keys = derivation.keys(root, key, exact=exact)
+        if keys is None:
+            return Rejected(name, "NO_SOURCE_CHANGED", "nothing changed")
+        rows = restrict(derivation.script, root, key, keys, "new")
+        return AffectedKey(key, keys, rows)
+    if chooses is not None:
+        return Rejected(name, "FREE_CHOICE", chooses)
+    return Rejected(name, "KEY_NOT_IN_OUTPUT", "no column tells which rows changed")
+
+
+def _derives(derivation: Derivation, node: Node, key: Keys, *, exact: bool) -> bool:
+    try:
+        derivation.keys(node, key, exact=exact)
+    except NotDerivable:
+        return False
+    return True
+
+
+def _change(derivation: Derivation, node: Node, name: str) -> str | Rejected:
+    try:
+        change = derivation.delta(node)
+    except NotDerivable as error:
+        return Rejected(name, error.code, error.detail)
+    return change or Rejected(name, "NO_SOURCE_CHANGED", "nothing changed")
+
+
+def not_linear(node: Node, changed: frozenset[str]) -> str | None:
+    """The first node on the way from a changed table to the result whose change is not just the
+    node applied to the change; None: there is none."""
+    if not any(scan.source in changed for scan in scans(node)):
+        return None
+    match node:
+        case Scan():
+            return None
+        case Filter() | Project() | Explode():
+            return not_linear(node.child, changed)
+        case SetOperation(kind="union", all=True):
+            return not_linear(node.left, changed) or not_linear(node.right, changed)
+        case Join(kind="inner"):
+            return not_linear(node.left, changed) or not_linear(node.right, changed)
+        case Join(kind="left" | "semi" | "anti"):
+            if any(scan.source in changed for scan in scans(node.right)):
+                return f"a {node.kind} join whose other side changed"
+            return not_linear(node.left, changed)
+        case _:
+            return _WORDS.get(type(node).__name__, type(node).__name__)
+
+
+_WORDS = {
+    "Aggregate": "GROUP BY",
+    "Window": "a window function",
+    "Distinct": "DISTINCT",
+    "SetOperation": "a set operation",
+    "Join": "a full join",
+}
+
+
+def groupable(kind: str | None) -> bool:
+    """Can values of this type be compared? One that is not known can't."""
+    if not kind:
+        return False
+    return not (kind.startswith("interval") or "map<" in kind or "variant" in kind)

@@ -1,0 +1,393 @@
+"""Random plans over three small tables, random changes to them, and DuckDB to judge the algebra."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import duckdb
+import sqlglot
+
+from sqb.refresh.build import Plan, TableRef, build
+from sqb.refresh.changes import TableChange
+from sqb.refresh.derive import Derivation, NotDerivable, candidates
+from sqb.refresh.ir import (
+    Aggregate,
+    Call,
+    Col,
+    Distinct,
+    Equality,
+    Expr,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    SetOperation,
+    Window,
+    WindowItem,
+    column,
+    output,
+)
+from sqb.refresh.restrict import restrict
+from sqb.refresh.script import Script, member
+from sqb.refresh.signed import Target, signed_change
+from sqb.refresh.strategies import Situation, choose
+from sqb.sql.structure import structure
+from sqb.sql.tokens import split
+
+Row = tuple[object, ...]
+TABLES = {"t0": ("a", "b", "c"), "t1": ("a", "b"), "t2": ("a", "b", "c")}
+
+
+class Data:
+    """The tables before and after, and change sets that lead from one to the other."""
+
+    def __init__(self, rng: random.Random, only: str | None = None) -> None:
+        self.old: dict[str, list[Row]] = {}
+        self.new: dict[str, list[Row]] = {}
+        self.changes: dict[str, list[Row]] = {}
+        for table, names in TABLES.items():
+            old = [_row(rng, len(names)) for _ in range(rng.randrange(8))]
+            old += [rng.choice(old) for _ in range(rng.randrange(3)) if old]
+            how = only or rng.choice(["none", "none", "append", "mixed", "mixed", "clear"])
+            gone: list[Row] = []
+            come: list[Row] = []
+            if how == "clear":
+                gone = list(old)
+            if how == "mixed":
+                gone = [row for row in old if rng.random() < 0.3]
+            if how in ("append", "mixed"):
+                come = [_row(rng, len(names)) for _ in range(rng.randrange(1, 4))]
+                come += [rng.choice(old) for _ in range(rng.randrange(2)) if old]
+            left = Counter(old)
+            left.subtract(Counter(gone))
+            self.old[table] = old
+            self.new[table] = list((left + Counter(come)).elements())
+            signed: list[Row] = [(*row, 1) for row in come] + [(*row, -1) for row in gone]
+            if signed and not only and rng.random() < 0.4:  # carried over by a rewritten file
+                for row in rng.sample(old, min(2, len(old))):
+                    signed += [(*row, 1), (*row, -1)]
+            self.changes[table] = signed
+
+    @property
+    def changed(self) -> frozenset[str]:
+        return frozenset(table for table, rows in self.changes.items() if rows)
+
+    def load(self, db: duckdb.DuckDBPyConnection) -> None:
+        for table, names in TABLES.items():
+            sides = {"new": self.new, "old": self.old, "changes": self.changes}
+            for side, rows in sides.items():
+                cols = [*names, "__w"] if side == "changes" else list(names)
+                empty = f"({', '.join(['NULL'] * len(cols))})"
+                values = ", ".join(str(row).replace("None", "NULL") for row in rows[table])
+                items = ", ".join(f"CAST({name} AS INTEGER) AS {name}" for name in cols)
+                db.execute(
+                    f"CREATE OR REPLACE TEMP TABLE {side}_{table} AS SELECT {items}"
+                    f" FROM (VALUES {values or empty}) AS v({', '.join(cols)})"
+                    f" WHERE {bool(rows[table])}"
+                )
+
+
+def _row(rng: random.Random, width: int) -> Row:
+    return tuple(None if rng.random() < 0.15 else rng.randrange(5) for _ in range(width))
+
+
+class Plans:
+    """Makes plans bottom-up; every column gets a name of its own."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self._made = 0
+
+    def fresh(self) -> Col:
+        self._made += 1
+        return Col(f"c{self._made}")
+
+    def plan(self, depth: int) -> Node:
+        rng = self.rng
+        if depth == 0 or rng.random() < 0.1:
+            return self.scan()
+        make = rng.choice(
+            [self.filter, self.project, self.aggregate, self.window, self.distinct]
+            + [self.join] * 5
+            + [self.set_operation] * 2
+        )
+        return make(depth - 1)
+
+    def scan(self) -> Node:
+        table = self.rng.choice(list(TABLES))
+        return Scan(table, tuple((self.fresh(), name) for name in TABLES[table]))
+
+    def filter(self, depth: int) -> Node:
+        child = self.plan(depth)
+        return Filter(child, self.predicate(output(child)))
+
+    def project(self, depth: int) -> Node:
+        child = self.plan(depth)
+        cols = output(child)
+        count = self.rng.randrange(1, len(cols) + 1)
+        items = [(self.fresh(), self.scalar(self.rng.choice(cols))) for _ in range(count)]
+        return Project(child, tuple(items))
+
+    def aggregate(self, depth: int) -> Node:
+        child = self.plan(depth)
+        cols, rng = output(child), self.rng
+        keys = rng.sample(cols, min(len(cols), rng.choice([0, 1, 1, 1, 2])))
+        grouped = tuple((self.fresh(), self.scalar(col)) for col in keys)
+        node: Node = Aggregate(
+            child, grouped, tuple(self.call(cols) for _ in range(rng.choice([1, 2])))
+        )
+        if rng.random() < 0.2:
+            node = Filter(node, self.predicate(output(node)[-1:]))
+        return node
+
+    def call(self, cols: Sequence[Col]) -> tuple[Col, Call]:
+        col = self.rng.choice(cols)
+        function, text = self.rng.choice(
+            [
+                ("count", Expr(("COUNT(*)",))),
+                ("sum", Expr(("CAST(SUM(", col, ") AS INTEGER)"))),
+                ("min", Expr(("MIN(", col, ")"))),
+                ("max", Expr(("MAX(", col, ")"))),
+                ("count_distinct", Expr(("COUNT(DISTINCT ", col, ")"))),
+            ]
+        )
+        return self.fresh(), Call(function, text)
+
+    def window(self, depth: int) -> Node:
+        child = self.plan(depth)
+        cols, rng = output(child), self.rng
+        items: list[WindowItem] = []
+        for _ in range(rng.choice([1, 1, 2])):
+            by = tuple(
+                column(col) for col in rng.sample(cols, min(len(cols), rng.choice([0, 1, 1, 2])))
+            )
+            order, value = rng.choice(cols), rng.choice(cols)
+            parts: list[str | Col] = ["PARTITION BY "] if by else []
+            for n, expr in enumerate(by):
+                parts += [", "] if n else []
+                parts += expr.parts
+            text: tuple[str | Col, ...] = rng.choice(
+                [
+                    ("COUNT(*) OVER (", *parts, ")"),
+                    ("CAST(SUM(", value, ") OVER (", *parts, ") AS INTEGER)"),
+                    ("RANK() OVER (", *parts, " ORDER BY ", order, " NULLS LAST)"),
+                    (
+                        "CAST(SUM(",
+                        value,
+                        ") OVER (",
+                        *parts,
+                        " ORDER BY ",
+                        order,
+                        " NULLS LAST) AS INTEGER)",
+                    ),
+                ]
+            )
+            items.append(WindowItem(self.fresh(), by, Call("window", Expr(text))))
+        return Window(child, tuple(items))
+
+    def distinct(self, depth: int) -> Node:
+        return Distinct(self.plan(depth))
+
+    def join(self, depth: int) -> Node:
+        rng = self.rng
+        left, right = self.plan(depth), self.plan(rng.randrange(depth + 1))
+        kind = rng.choice(["inner", "inner", "left", "full", "semi", "anti"])
+        pairs: list[Equality] = []
+        if rng.random() < 0.9 or kind == "full":
+            pairs = [
+                Equality(
+                    self.scalar(rng.choice(output(left)), plain=0.8),
+                    self.scalar(rng.choice(output(right)), plain=0.8),
+                    rng.random() < 0.15,
+                )
+                for _ in range(2 if rng.random() < 0.25 else 1)
+            ]
+        residual: list[Expr] = []
+        if rng.random() < 0.25:
+            a, b = rng.choice(output(left)), rng.choice(output(right))
+            residual.append(Expr((a, rng.choice([" < ", " <> ", " >= "]), b)))
+        return Join(kind, left, right, tuple(pairs), tuple(residual))
+
+    def set_operation(self, depth: int) -> Node:
+        rng = self.rng
+        left, right = self.plan(depth), self.plan(rng.randrange(depth + 1))
+        width = min(len(output(left)), len(output(right)), 3)
+        sides: list[Node] = []
+        for side in (left, right):
+            items = [(self.fresh(), column(col)) for col in rng.sample(output(side), width)]
+            sides.append(Project(side, tuple(items)))
+        kind = rng.choice(["union", "union", "except", "intersect"])
+        cols = tuple(self.fresh() for _ in range(width))
+        return SetOperation(kind, rng.random() < 0.5, sides[0], sides[1], cols)
+
+    def scalar(self, col: Col, plain: float = 0.6) -> Expr:
+        if self.rng.random() < plain:
+            return column(col)
+        parts: tuple[str | Col, ...] = self.rng.choice(
+            [
+                (col, " + 1"),
+                ("COALESCE(", col, ", 0)"),
+                ("CASE WHEN ", col, " > 2 THEN ", col, " END"),
+            ]
+        )
+        return Expr(parts)
+
+    def predicate(self, cols: Sequence[Col]) -> Expr:
+        a, b = self.rng.choice(cols), self.rng.choice(cols)
+        parts: tuple[str | Col, ...] = self.rng.choice(
+            [
+                (a, " > 1"),
+                (a, " = 2"),
+                (a, " IS NULL"),
+                (a, " <= ", b),
+                (a, " <> 3 OR ", b, " IS NULL"),
+            ]
+        )
+        return Expr(parts)
+
+
+class Judge:
+    """Runs a script's steps on DuckDB."""
+
+    def __init__(
+        self, db: duckdb.DuckDBPyConnection, script: Script, *, translate: bool = False
+    ) -> None:
+        self.db = db
+        self.script = script
+        self.translate = translate
+        self._run: set[str] = set()
+
+    def make(self, name: str) -> None:
+        for step in self.script.needed(name):
+            if step.name not in self._run:
+                sql = to_duckdb(step.sql) if self.translate else step.sql
+                self.db.execute(f"CREATE OR REPLACE TEMP TABLE {step.name} AS {sql}")
+                self._run.add(step.name)
+
+    def rows(self, name: str, columns: str, where: str = "TRUE") -> Counter[Row]:
+        self.make(name)
+        found = self.db.execute(f"SELECT {columns} FROM {name} WHERE {where}").fetchall()
+        return Counter(found)
+
+    def outside(self, name: str, columns: str, exprs: Iterable[Expr], keys: str) -> Counter[Row]:
+        self.make(keys)
+        return self.rows(name, columns, f"NOT {member(tuple(exprs), keys)}")
+
+
+def to_duckdb(sql: str) -> str:
+    """The user's own words are Spark's."""
+    return sqlglot.transpile(sql, read="spark", write="duckdb")[0]
+
+
+def relation(source: str, version: str) -> str:
+    return f"{version}_{source}"
+
+
+def checked(
+    db: duckdb.DuckDBPyConnection,
+    plan: Node,
+    data: Data,
+    rng: random.Random,
+    *,
+    translate: bool = False,
+) -> Counter[str]:
+    """Every way to bring the plan's rows from old to new gives the new ones; counts of ways."""
+    data.load(db)
+    script = Script(relation)
+    judge = Judge(db, script, translate=translate)
+    old = frozenset(data.old) if rng.random() < 0.8 else frozenset()
+    derivation = Derivation(script, data.changed, old)
+    shown = names(plan)
+    before = judge.rows(script.state(plan, "old"), shown)
+    after = judge.rows(script.state(plan, "new"), shown)
+    done: Counter[str] = Counter()
+    for key in _keys_to_try(plan, rng):
+        try:
+            found = derivation.keys(plan, key)
+        except NotDerivable as error:
+            done[error.code] += 1
+            continue
+        if found is None:
+            assert before == after
+            continue
+        kept = judge.outside(script.state(plan, "old"), shown, key, found)
+        inner = judge.rows(restrict(script, plan, key, found, "new"), shown)
+        assert kept + inner == after, key
+        assert inner == judge.rows(script.state(plan, "new"), shown, member(key, found)), key
+        done["keys"] += 1
+    try:
+        change = derivation.delta(plan)
+    except NotDerivable as error:
+        done[error.code] += 1
+        return done
+    out = Counter(before)
+    if change is not None:
+        for row, times in judge.rows(change, f"{shown}, __w").items():
+            out[row[:-1]] += int(str(row[-1])) * times
+    assert all(weight >= 0 for weight in out.values())
+    assert +out == after
+    done["delta"] += 1
+    return done
+
+
+def checked_strategies(
+    db: duckdb.DuckDBPyConnection, sql: str, data: Data, rng: random.Random
+) -> Counter[str]:
+    """Every strategy that applies leads from the old rows to the new ones; counts of each."""
+    data.load(db)
+    plan = plan_of(sql)
+    script = Script(relation)
+    judge = Judge(db, script, translate=True)
+    shown = names(plan.root)
+    before = judge.rows(script.state(plan.root, "old"), shown)
+    after = judge.rows(script.state(plan.root, "new"), shown)
+    made = f"CREATE OR REPLACE TEMP TABLE target AS SELECT {shown} FROM"
+    db.execute(f"{made} {script.state(plan.root, 'old')}")
+    kinds = [str(kind).lower() for kind in db.table("target").types]
+    every = {Col(f"c{number}"): "bigint" for number in range(300)}
+    types = every | dict(zip(output(plan.root), kinds, strict=True))
+    ways = {name: _way(rows) for name, rows in data.changes.items()}
+    old = frozenset(TABLES) if rng.random() < 0.8 else frozenset()
+    choice = choose(Situation(plan, ways, types, old), script)
+    cols = tuple(col.name for col in output(plan.root))
+    done: Counter[str] = Counter()
+    for option in choice.options:
+        found = signed_change(option, script, plan.root, Target("target", cols, tuple(kinds)))
+        if found.broken:
+            assert not judge.rows(found.broken, "*")
+        out = Counter(before)
+        for row, times in judge.rows(found.change, f"{shown}, __w").items():
+            assert times == 1, "netted rows are all different"
+            out[row[:-1]] += int(str(row[-1]))
+        assert all(weight >= 0 for weight in out.values()), option
+        assert +out == after, option
+        done[option.name] += 1
+    return done
+
+
+def _way(rows: Sequence[Row]) -> TableChange:
+    if not rows:
+        return TableChange("none", 1, 1)
+    return TableChange("append" if all(row[-1] == 1 for row in rows) else "changelog", 1, 2)
+
+
+def _keys_to_try(plan: Node, rng: random.Random) -> list[tuple[Expr, ...]]:
+    pair = tuple(column(col) for col in rng.sample(output(plan), min(2, len(output(plan)))))
+    return [*((expr,) for expr in candidates(plan)), pair]
+
+
+def plan_of(sql: str) -> Plan:
+    """The plan of a query over the three tables."""
+
+    def lookup(start: int) -> TableRef | None:
+        name = sql[start : start + 2].lower()
+        return TableRef(name, TABLES[name]) if name in TABLES else None
+
+    return build(sql, structure(split(sql)), lookup)
+
+
+def names(node: Node) -> str:
+    return ", ".join(col.name for col in output(node))

@@ -1,0 +1,67 @@
+"""Queries as plans: the plan's own SQL gives the rows of the text, or the text is refused."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+from plans import TABLES, Data, Judge, checked, names, plan_of, relation, to_duckdb
+from queries import UNDERSTOOD
+
+from sqb.refresh.script import Script
+from sqb.sql.fragments import Unsupported
+
+REFUSED = [
+    ("SELECT a FROM t0 LIMIT 3", "LIMIT"),
+    ("SELECT rand() AS r FROM t0", "rand"),
+    ("SELECT my_udf(a) AS r FROM t0", "my_udf"),
+    ("SELECT a FROM t0 WHERE a NOT IN (SELECT a FROM t1)", "NOT IN"),
+    ("SELECT a FROM t0 WHERE b > (SELECT max(b) FROM t1)", "sub-query"),
+    ("SELECT (SELECT max(b) FROM t1) AS m FROM t0", "sub-query"),
+    ("SELECT a, COUNT(*) FROM t0 GROUP BY ROLLUP (a)", "ROLLUP"),
+    ("SELECT * EXCEPT (a) FROM t0", "EXCEPT"),
+    ("SELECT a FROM t0 TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
+    ("SELECT a FROM t0 VERSION AS OF 3", "VERSION"),
+    ("SELECT a FROM t0 WHERE a IN (SELECT a FROM t1) OR b = 1", "sub-query"),
+    ("SELECT ROW_NUMBER() OVER (ORDER BY COUNT(*)) AS r FROM t0 GROUP BY a", "window over groups"),
+    ("SELECT a FROM t0 CLUSTER BY a", "CLUSTER BY"),
+    ("SELECT a, sum(b) OVER w FROM t0 WINDOW w AS (PARTITION BY a)", "named window"),
+]
+
+
+@pytest.fixture(scope="module")
+def db() -> Iterator[duckdb.DuckDBPyConnection]:
+    connection = duckdb.connect(":memory:", config={"threads": 1})
+    Data(random.Random(7)).load(connection)
+    for table in TABLES:
+        connection.execute(f"CREATE VIEW {table} AS SELECT * FROM new_{table}")
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize("sql", UNDERSTOOD)
+def test_the_plan_gives_the_rows_of_the_text(db: duckdb.DuckDBPyConnection, sql: str) -> None:
+    plan = plan_of(sql)
+    script = Script(relation)
+    state = script.state(plan.root, "new")
+    found = Judge(db, script, translate=True).rows(state, names(plan.root))
+    assert found == Counter(db.execute(to_duckdb(sql)).fetchall())
+
+
+@pytest.mark.parametrize("sql", UNDERSTOOD)
+def test_a_refresh_by_rows_is_a_rebuild(sql: str) -> None:
+    with duckdb.connect(":memory:", config={"threads": 1}) as db:
+        done: Counter[str] = Counter()
+        for seed in range(3):
+            rng = random.Random(f"{seed} {sql}")
+            done += checked(db, plan_of(sql).root, Data(rng), rng, translate=True)
+    assert done["keys"] + done["delta"] > 0
+
+
+@pytest.mark.parametrize(("sql", "what"), REFUSED)
+def test_what_is_not_understood_is_refused(sql: str, what: str) -> None:
+    with pytest.raises(Unsupported, match=what):
+        plan_of(sql)

@@ -1,0 +1,55 @@
+"""Which way a table's change may be read, from its snapshots."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqb.refresh.changes import Snapshot, table_change
+
+
+def history(*operations: str, gone: tuple[int, ...] = ()) -> dict[int, Snapshot]:
+    """Snapshots 1, 2, … each the child of the one before; ``+d`` brings delete files."""
+    out: dict[int, Snapshot] = {}
+    for number, word in enumerate(operations, 1):
+        operation, _, more = word.partition("+")
+        parent = number - 1 or None
+        out[number] = Snapshot(number, parent, operation, bool(more), 10, 4)
+    return {number: snapshot for number, snapshot in out.items() if number not in gone}
+
+
+@pytest.mark.parametrize(
+    ("operations", "gone", "old", "new", "way"),
+    [
+        (["append"], (), 1, 1, "none"),
+        (["append", "replace"], (), 1, 2, "none"),
+        (["append", "append"], (), 1, 2, "append"),
+        (["append", "append", "replace", "append"], (), 1, 4, "append"),
+        (["append", "append"], (), None, 2, "append"),
+        (["append", "overwrite"], (), 1, 2, "changelog"),
+        (["append", "append", "delete"], (), 1, 3, "changelog"),
+        (["append", "overwrite", "append"], (), 1, 3, "changelog"),
+        (["append", "overwrite+d"], (), 1, 2, "versions"),
+        (["append", "replace+d", "append"], (), 1, 3, "append"),
+        (["append", "append", "append"], (), 3, 2, "versions"),  # rolled back
+        (["append", "append", "append"], (1,), 1, 3, "append"),
+        (["append", "append", "overwrite"], (1,), 1, 3, "unknown"),
+        (["append", "append", "append"], (2,), 1, 3, "versions"),
+        (["append", "append", "append"], (1, 2), 1, 3, "unknown"),
+        (["append", "overwrite"], (), None, 2, "versions"),
+        (["append"], (), 1, None, "unknown"),
+    ],
+)
+def test_the_way_is_the_first_whose_conditions_hold(
+    operations: list[str], gone: tuple[int, ...], old: int | None, new: int | None, way: str
+) -> None:
+    found = table_change(history(*operations, gone=gone), old, new)
+    assert found.way == way
+    assert found.reason or way in ("none", "append", "changelog")
+
+
+def test_sizes_are_summed_and_unknown_ones_stay_unknown() -> None:
+    found = table_change(history("append", "append", "overwrite"), 1, 3)
+    assert (found.added_rows, found.removed_rows) == (20, 8)
+    some = history("append", "append")
+    some[2] = Snapshot(2, 1, "append")
+    assert table_change(some, 1, 2).added_rows is None
