@@ -36,8 +36,10 @@ test-cluster: install
 	SQB_TEST_SPARK=connect $(BIN)/python -m pytest tests/execution tests/spark/test_connect.py tests/spark/test_elsewhere.py
 	SQB_TEST_SPARK=cluster $(BIN)/python -m pytest tests/execution tests/spark/test_cluster.py
 
-# The suites that touch a catalog, on PostgreSQL and on a REST server in each publish mode.
+# The suites that touch a catalog, on PostgreSQL and on a REST server in each publish mode; and
+# builds whose warehouse is in an object store.
 test-catalogs: install
+	SQB_TEST_STORE=s3 $(BIN)/python -m pytest tests/lake/test_object_store.py
 	SQB_TEST_CATALOG=postgres $(BIN)/python -m pytest tests/lake tests/state tests/execution
 	SQB_TEST_CATALOG=rest $(BIN)/python -m pytest tests/lake/test_rest.py tests/execution
 	SQB_TEST_CATALOG=rest SQB_TEST_PUBLISH=branch $(BIN)/python -m pytest tests/execution/test_crashes.py tests/execution/test_races.py

@@ -56,6 +56,7 @@ CODES: dict[str, str] = {
     "L002": "the project was moved: its tables' metadata holds another path",
     "L003": "another build published the model meanwhile",
     "L004": "a table's metadata can't be read",
+    "L005": "an object store can't be reached or refuses",
     "X001": "Spark refused or failed a model's query",
     "X002": "a column type that Iceberg tables can't hold",
     "X003": "a seed value does not fit its column type",

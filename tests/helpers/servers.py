@@ -1,13 +1,14 @@
-"""Real servers for tests: PostgreSQL and Iceberg's own REST catalog, from Maven Central.
+"""Real servers for tests: PostgreSQL, Iceberg's own REST catalog, and an object store.
 
-Both are fetched into sqb's cache like Spark's jars, listen on a free port and live as long as the
-``with`` block.
+The first two are fetched from Maven Central into sqb's cache like Spark's jars. All listen on a
+free port and live as long as the ``with`` block.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 import platform
 import shutil
@@ -167,6 +168,25 @@ def rest_catalog(warehouse: Path, port: int) -> Iterator[str]:
         server.terminate()
         server.wait(_WAIT_S)
         log.close()
+
+
+@contextlib.contextmanager
+def object_store() -> Iterator[dict[str, str]]:
+    """A server of the S3 API in this process; the properties that open it."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        _, port = server.get_host_and_port()
+        yield {
+            "s3.endpoint": f"http://127.0.0.1:{port}",
+            "s3.access-key-id": "AKIAOFTHETESTS",
+            "s3.secret-access-key": "s3cr3t-of-the-tests",
+        }
+    finally:
+        server.stop()
 
 
 def _answers(port: int) -> bool:

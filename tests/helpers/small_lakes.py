@@ -43,13 +43,19 @@ def numbers(ids: Iterable[int]) -> pa.Table:
 class SmallLake:
     """One catalog in a folder, opened by sqb and by pyiceberg."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        warehouse: str | None = None,
+        properties: dict[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
         self.folder = folder
-        uri, warehouse = f"sqlite:///{folder}/catalog.db", str(folder / "data")
+        uri, warehouse = f"sqlite:///{folder}/catalog.db", warehouse or str(folder / "data")
         self.catalog = SqlCatalog("lake", uri, warehouse)
         self.catalog.ensure_namespace("dev")
-        self.ice = IceCatalog("lake", uri=uri, warehouse=warehouse)
-        self.store = StateStore("lake", uri, warehouse, None)
+        self.ice = IceCatalog("lake", uri=uri, warehouse=warehouse, **(properties or {}))
+        self.store = StateStore("lake", uri, warehouse, None, properties=properties)
         self.settings = JanitorConfig(**settings)
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sqb.errors import SqbError
+from sqb.lake import stores
 from sqb.lake.io import is_within, local_path, normalised, read_bytes, remove, write_new
 
 
@@ -22,11 +23,31 @@ def test_percent_signs_are_part_of_the_name() -> None:
     assert normalised("file:/a/k=%20x") == "/a/k=%20x"
 
 
-@pytest.mark.parametrize("location", ["s3://b/k", "hdfs://n/x", "gs:b"])
-def test_object_stores_are_refused(location: str) -> None:
-    with pytest.raises(SqbError, match=r"release 0\.2") as caught:
-        local_path(location)
-    assert caught.value.code == "C011"
+@pytest.mark.parametrize("location", ["s3://b/k/x", "s3a://b/k/x", "S3://b/k/x/"])
+def test_every_spelling_of_a_place_in_a_store_is_one(location: str) -> None:
+    assert normalised(location) == "s3://b/k/x"
+    assert is_within(location, "s3a://b/k/")
+    assert not is_within(location, "s3://b/k/x")
+    assert not is_within(location, "/b/k")
+
+
+def test_a_key_is_taken_as_it_stands() -> None:
+    assert normalised("s3://b/k//x/../y?a#b%20c") == "s3://b/k//x/../y?a#b%20c"
+
+
+@pytest.mark.parametrize("location", ["gs://b/k", "hdfs://n/x", "gs:b", "s3://", "s3:b"])
+def test_other_stores_are_refused_with_what_works(location: str) -> None:
+    with pytest.raises(SqbError, match="can't be read or written") as caught:
+        normalised(location)
+    assert caught.value.code == "C007"
+    assert "s3://bucket/path" in (caught.value.help or "")
+
+
+def test_a_bucket_of_which_nothing_is_known_is_not_searched_for() -> None:
+    stores.forget()
+    with pytest.raises(SqbError, match="nothing says how to open") as caught:
+        read_bytes("s3://someones/00000.metadata.json")
+    assert caught.value.code == "L005"
 
 
 def test_a_neighbour_with_the_same_prefix_is_not_within() -> None:

@@ -309,7 +309,11 @@ def test_an_unset_variable_names_file_and_key_but_only_for_the_target_in_use(
         ("[catalog]\nuri = 'lake.db'", "C007", None, 2),
         ("[catalog]\nuri = 'sqlite:///:memory:'", "C007", None, 2),
         ("[catalog]\nuri = 'sqlite://'", "C007", None, 2),
-        ("[catalog]\nwarehouse = 's3://b/x'", "C011", "0.2", 2),
+        ("[catalog]\nwarehouse = 'gs://b/x'", "C007", None, 2),
+        ("[catalog]\nwarehouse = 'hdfs://name/x'", "C007", None, 2),
+        ("[catalog]\nwarehouse = 's3://'", "C007", None, 2),
+        ("[catalog]\nwarehouse = 's3://b//x'", "C007", None, 2),
+        ("[catalog]\nwarehouse = 's3://key:secret@b/x'", "C007", None, 2),
         ("[targets.dev.catalog]\ntype = 'rest'", "C007", None, None),
         ("[catalog]\nuri = 'mysql://h/d'", "C007", None, 2),
         ("[settings]\nvirtual_environments = true", "C011", "0.5", 2),
@@ -324,6 +328,37 @@ def test_what_can_not_be_served_is_refused_by_name(
     error = refused(tmp_path, project)
     assert (error.code, error.line) == (code, line)
     assert release is None or f"release {release}" in error.message
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("", {}),
+        ("'s3.region' = 'eu-west-1'", {"s3.region": "eu-west-1", "client.region": "eu-west-1"}),
+        ("client.region = 'eu-west-1'", {"s3.region": "eu-west-1", "client.region": "eu-west-1"}),
+        (
+            "s3.endpoint = 'http://store:9000'",
+            {
+                "s3.endpoint": "http://store:9000",
+                "s3.region": "us-east-1",
+                "client.region": "us-east-1",
+                "s3.path-style-access": "true",
+                "s3.force-virtual-addressing": "false",
+            },
+        ),
+        (
+            "'s3.path-style-access' = false",
+            {"s3.path-style-access": "false", "s3.force-virtual-addressing": "true"},
+        ),
+    ],
+)
+def test_a_warehouse_in_a_store_is_told_to_all_clients_in_their_words(
+    tmp_path: Path, given: str, expected: dict[str, str]
+) -> None:
+    text = f"[catalog]\nwarehouse = 's3://bucket/tables/'\n[catalog.properties]\n{given}"
+    catalog = load(tmp_path, text).catalog
+    assert catalog.warehouse == "s3://bucket/tables"
+    assert catalog.properties == expected
 
 
 def test_another_targets_later_features_do_not_stand_in_the_way(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_dbt_profile_refers_to_variables() -> None:
 
 def test_default_jars_are_named_by_coordinate_unless_their_files_are_given() -> None:
     conf = conf_elsewhere(POSTGRES)
-    assert conf["spark.jars.packages"].count(":") == 6
+    assert conf["spark.jars.packages"].count(":") == 8
     given = SparkSettings(
         catalog_name="lake",
         catalog_uri="sqlite:////l/c.db",

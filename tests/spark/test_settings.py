@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from sqb.errors import SqbError
+from sqb.spark.jars import drivers_of, extras_of
 from sqb.spark.settings import (
     CATALOG_CLASS,
     EXTENSIONS,
@@ -100,6 +101,20 @@ def test_no_secret_stands_on_a_command_line_or_in_a_message() -> None:
     assert line["spark.driver.memory"] == "2g"
     assert "spark.driver.extraClassPath" in line
     assert redact("no hunter2, abcdef", conf) == "no ***, ***"
+
+
+def test_a_warehouse_in_a_store_gets_its_client_and_a_folder_does_not() -> None:
+    io = f"spark.sql.catalog.{BASE.catalog_name}.io-impl"
+    store = msgspec.structs.replace(BASE, warehouse="s3://bucket/tables")
+    assert spark_conf(store, ())[io] == "org.apache.iceberg.aws.s3.S3FileIO"
+    assert io not in spark_conf(BASE, ())
+    rest = msgspec.structs.replace(store, catalog_type="rest", catalog_uri="http://rest")
+    assert io not in spark_conf(rest, ())
+    own = msgspec.structs.replace(store, properties={"io-impl": "my.FileIO"})
+    assert spark_conf(own, ())[io] == "my.FileIO"
+    bundle = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
+    assert extras_of(BASE.catalog_uri, store.warehouse) == (bundle,)
+    assert extras_of("postgresql://db/lake", "/lake") == drivers_of("postgresql://db/lake")
 
 
 def test_no_iceberg_catalog_has_a_cache() -> None:

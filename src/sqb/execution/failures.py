@@ -12,8 +12,8 @@ _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _PREFIX = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _TAIL = re.compile(r"\s*SQLSTATE: \w+.*$", re.DOTALL)
 _STACK = re.compile(r"\n\s+at |\nCaused by: ")
-#: Says only which file; what is wrong with it stands behind.
-_READING = "[FAILED_READ_FILE"
+#: These say only which file or step; what is wrong with it stands behind.
+_VAGUE = ("[FAILED_READ_FILE", "Caused by: software.amazon.awssdk.")
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: ((?:.|\n)+?)(?=\n\s+at |\Z)", re.MULTILINE)
 _SUGGESTION = re.compile(r"Did you mean one of the following\? \[(.+?)\]")
 
@@ -50,7 +50,7 @@ def _is_spark(error: Exception) -> bool:
 def message_of(error: Exception) -> str:
     """The first telling sentence, without error class, SQL state, plan and Java stack."""
     text = str(getattr(error, "desc", None) or error).strip()
-    behind = _CAUSE.findall(text) if _READING in text else []
+    behind = _CAUSE.findall(text) if any(sign in text for sign in _VAGUE) else []
     found_behind = f" {' '.join(behind[-1].split())}" if behind else ""
     if text.startswith("An error occurred while calling"):
         found = re.search(r"^: ([\w.$]+(?:Exception|Error)): (.*)$", text, re.MULTILINE)

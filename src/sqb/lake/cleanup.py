@@ -15,7 +15,7 @@ from sqb.errors import SqbError
 from sqb.lake.catalog import CommitConflict, Drop, Head, SqlCatalog
 from sqb.lake.facts import FactsCache
 from sqb.lake.failpoints import reached
-from sqb.lake.io import is_within, local_path, normalised, remove
+from sqb.lake.io import at_once, exists, file_size, is_within, normalised, open_file, remove
 from sqb.lake.metadata import read_document
 from sqb.lake.publish import published_files
 from sqb.lake.staging import LEASE, STAGE_SUFFIX, lapsed, live_runs, split_alias
@@ -137,9 +137,10 @@ def relatives(
             other = facts.get(location)
             if normalised(other.location) == root or other.uuid == uuid:
                 found.append((location, read_document(location)))
-        except SqbError:  # noqa: PERF203 - one bad head must not hide the others
-            # Whether an unreadable head shares files is unknown, unless it lives elsewhere.
-            if is_within(location, root):
+        except SqbError as error:  # noqa: PERF203 - one bad head must not hide the others
+            # Whether an unreadable head shares files is unknown, unless it lives elsewhere. A
+            # store that does not answer says nothing about any.
+            if is_within(location, root) or error.code == "L005":
                 return None
     return found
 
@@ -158,40 +159,57 @@ def _data_of(document: Mapping[str, Any], kept: list[tuple[str, dict[str, Any]]]
     ours = [s for s in document.get("snapshots") or [] if s["snapshot-id"] not in theirs]
     if not ours:
         return set()
-    manifests: dict[str, ManifestFile] = {}
-    doomed: set[str] = set()
-    for snapshot in ours:
-        doomed.add(normalised(snapshot["manifest-list"]))
-        manifests |= {normalised(m.manifest_path): m for m in manifests_of(snapshot)}
-    shared = {normalised(m.manifest_path): m for s in theirs.values() for m in manifests_of(s)}
-    own = manifests.keys() - shared.keys()
+    doomed = {normalised(snapshot["manifest-list"]) for snapshot in ours}
+    shared = manifests_of(theirs.values())
+    own = {name: m for name, m in manifests_of(ours).items() if name not in shared}
     added_by = {s["snapshot-id"] for s in ours}
-    files = {
-        normalised(path)
-        for name in own
-        for path, snapshot_id in entries_of(manifests[name])
-        if snapshot_id in added_by
-    }
+    files = {path for path, snapshot_id in entries_of(own) if snapshot_id in added_by}
     if files:
-        for manifest in shared.values():
-            files -= {normalised(path) for path, _ in entries_of(manifest)}
-    return doomed | own | files
+        files -= {path for path, _ in entries_of(shared)}
+    return doomed | own.keys() | files
 
 
-def manifests_of(snapshot: Mapping[str, Any]) -> list[ManifestFile]:
+def manifests_of(
+    snapshots: Iterable[Mapping[str, Any]], *, whole: bool = False
+) -> dict[str, ManifestFile]:
+    """The manifests of some snapshots by location; ``whole`` raises if a list of them is gone."""
     from pyiceberg.manifest import read_manifest_list
 
-    location = snapshot["manifest-list"]
-    if not local_path(location).exists():
-        return []
-    return list(read_manifest_list(_local_io().new_input(location)))
+    def read(location: str) -> list[ManifestFile]:
+        if not _is_there(location, whole=whole):
+            return []
+        return list(read_manifest_list(_lake_io().new_input(location)))
+
+    found = at_once(read, [s.get("manifest-list", "") for s in snapshots])
+    return {normalised(m.manifest_path): m for manifests in found for m in manifests}
 
 
-def entries_of(manifest: ManifestFile) -> Iterator[tuple[str, int | None]]:
-    """The files of a manifest, and the snapshots that added them; those it deletes left out."""
-    if local_path(manifest.manifest_path).exists():
-        for entry in manifest.fetch_manifest_entry(_local_io(), discard_deleted=True):
-            yield entry.data_file.file_path, entry.snapshot_id
+def entries_of(
+    manifests: Mapping[str, ManifestFile], *, whole: bool = False
+) -> Iterator[tuple[str, int | None]]:
+    """The files of manifests, and the snapshots that added them; those deleted left out.
+
+    ``whole`` raises if a manifest is gone.
+    """
+
+    def read(name: str) -> list[tuple[str, int | None]]:
+        if not _is_there(name, whole=whole):
+            return []
+        entries = manifests[name].fetch_manifest_entry(_lake_io(), discard_deleted=True)
+        return [(normalised(e.data_file.file_path), e.snapshot_id) for e in entries]
+
+    for found in at_once(read, manifests):
+        yield from found
+
+
+def _is_there(location: str, *, whole: bool) -> bool:
+    if location and exists(location):
+        return True
+    if whole:
+        raise FileNotFoundError(
+            f"{location or 'a manifest list'} is missing, so what is still needed can't be told"
+        )
+    return False
 
 
 def partitions_in(snapshot: Mapping[str, Any]) -> int:
@@ -199,30 +217,30 @@ def partitions_in(snapshot: Mapping[str, Any]) -> int:
     return len(
         {
             (manifest.partition_spec_id, repr(entry.data_file.partition))
-            for manifest in manifests_of(snapshot)
-            for entry in manifest.fetch_manifest_entry(_local_io(), discard_deleted=True)
+            for manifest in manifests_of([snapshot]).values()
+            for entry in manifest.fetch_manifest_entry(_lake_io(), discard_deleted=True)
         }
     )
 
 
 @functools.cache
-def _local_io() -> FileIO:
-    """Local files for pyiceberg's Avro reader, without the seconds that importing pyarrow takes."""
+def _lake_io() -> FileIO:
+    """The lake's files for pyiceberg's Avro reader; local ones without importing pyarrow."""
     from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
 
-    class LocalInput(InputFile):
+    class LakeInput(InputFile):
         def __len__(self) -> int:
-            return local_path(self.location).stat().st_size
+            return file_size(self.location) or 0
 
         def exists(self) -> bool:
-            return local_path(self.location).exists()
+            return exists(self.location)
 
         def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002 - given by pyiceberg
-            return local_path(self.location).open("rb")
+            return open_file(self.location)
 
-    class LocalFiles(FileIO):
+    class LakeFiles(FileIO):
         def new_input(self, location: str) -> InputFile:
-            return LocalInput(location)
+            return LakeInput(location)
 
         def new_output(self, location: str) -> OutputFile:
             raise NotImplementedError(f"{location}: this reads only")
@@ -230,4 +248,4 @@ def _local_io() -> FileIO:
         def delete(self, location: str | InputFile | OutputFile) -> None:
             raise NotImplementedError(f"{location}: this reads only")
 
-    return LocalFiles()
+    return LakeFiles()

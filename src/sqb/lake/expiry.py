@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -19,13 +19,10 @@ from sqb.lake.catalog import CommitConflict, Head, Point, SqlCatalog
 from sqb.lake.cleanup import entries_of, manifests_of, metadata_files, relatives
 from sqb.lake.facts import FactsCache
 from sqb.lake.failpoints import reached
-from sqb.lake.io import is_within, local_path, normalised, remove, write_new
+from sqb.lake.io import at_once, exists, file_size, is_within, normalised, remove, write_new
 from sqb.lake.metadata import read_document
 from sqb.lake.publish import folder_and_version
 from sqb.lake.reapply import Document, history, log_previous
-
-if TYPE_CHECKING:
-    from pyiceberg.manifest import ManifestFile
 
 Snapshot: TypeAlias = Mapping[str, Any]
 
@@ -101,58 +98,39 @@ def left_behind(before: Document, after: Document) -> set[str]:
 
 def only_behind(removed: Iterable[Snapshot], kept: Iterable[Snapshot]) -> set[str]:
     """Manifest lists, manifests and data files that no kept snapshot reaches."""
-    lists: set[str] = set()
-    manifests: dict[str, ManifestFile] = {}
-    for snapshot in removed:
-        if "manifest-list" in snapshot:
-            lists.add(normalised(snapshot["manifest-list"]))
-            manifests |= {normalised(m.manifest_path): m for m in manifests_of(snapshot)}
-    if not lists:
+    removed, kept = [s for s in removed if "manifest-list" in s], list(kept)
+    if not removed:
         return set()
-    shared: dict[str, ManifestFile] = {}
-    for snapshot in kept:
-        _must_exist(snapshot.get("manifest-list"))
-        shared |= {normalised(m.manifest_path): m for m in manifests_of(snapshot)}
-        lists.discard(normalised(snapshot["manifest-list"]))
-    own = manifests.keys() - shared.keys()
-    files = {normalised(path) for name in own for path, _ in entries_of(manifests[name])}
-    for manifest in shared.values() if files else ():
-        _must_exist(manifest.manifest_path)
-        files -= {normalised(path) for path, _ in entries_of(manifest)}
-    return lists | own | files
+    shared = manifests_of(kept, whole=True)
+    own = {name: m for name, m in manifests_of(removed).items() if name not in shared}
+    files = {path for path, _ in entries_of(own)}
+    if files:
+        files -= {path for path, _ in entries_of(shared, whole=True)}
+    return (_lists(removed) - _lists(kept)) | own.keys() | files
+
+
+def _lists(snapshots: Iterable[Snapshot]) -> set[str]:
+    return {normalised(snapshot["manifest-list"]) for snapshot in snapshots}
 
 
 def reached_by(document: Document, location: str) -> set[str]:
     """Every file that a metadata file leads to, itself among them."""
-    files = metadata_files(location, document)
-    manifests: dict[str, ManifestFile] = {}
-    for snapshot in document.get("snapshots") or []:
-        _must_exist(snapshot.get("manifest-list"))
-        files.add(normalised(snapshot["manifest-list"]))
-        manifests |= {normalised(m.manifest_path): m for m in manifests_of(snapshot)}
-    for name, manifest in manifests.items():
-        _must_exist(manifest.manifest_path)
-        files.add(name)
-        files |= {normalised(path) for path, _ in entries_of(manifest)}
-    return files
+    snapshots = document.get("snapshots") or []
+    manifests = manifests_of(snapshots, whole=True)
+    files = {path for path, _ in entries_of(manifests, whole=True)}
+    return metadata_files(location, document) | _lists(snapshots) | manifests.keys() | files
 
 
 def remove_files(files: Iterable[str]) -> tuple[int, int]:
     """Remove files; how many there were, and their bytes."""
-    count = freed = 0
-    for file in sorted(files):
-        size = file_size(file) or 0
-        if remove(file):
-            count, freed = count + 1, freed + size
-    return count, freed
+    removed = [size for size in at_once(_remove, sorted(files)) if size is not None]
+    return len(removed), sum(removed)
 
 
-def file_size(location: str) -> int | None:
-    """The bytes of a file; None if it is gone."""
-    try:
-        return local_path(location).stat().st_size
-    except OSError:
-        return None
+def _remove(file: str) -> int | None:
+    """Remove a file; its bytes, None if there was none."""
+    size = file_size(file)
+    return size if remove(file) else None
 
 
 def _replace(catalog: SqlCatalog, head: Head, document: Document) -> Head | None:
@@ -194,12 +172,7 @@ def _spare(
         needed = [
             s
             for s in other.get("snapshots") or []
-            if s["snapshot-id"] in refs - stay and local_path(s["manifest-list"]).exists()
+            if s["snapshot-id"] in refs - stay and exists(s["manifest-list"])
         ]
         doomed -= reached_by({**other, "snapshots": needed}, location)
     return doomed
-
-
-def _must_exist(location: str | None) -> None:
-    if location is None or not local_path(location).exists():
-        raise FileNotFoundError(f"{location} is missing, so what is still needed can't be told")

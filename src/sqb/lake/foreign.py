@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sqb.lake import stores
 from sqb.lake.catalog import SqlCatalog
 
 _PREFIX = "spark.sql.catalog."
@@ -30,4 +31,7 @@ def open_foreign(name: str, conf: Mapping[str, str]) -> SqlCatalog | None:
     path = uri.removeprefix(_SQLITE).partition("?")[0]
     if not uri.startswith(_SQLITE) or not path.startswith("/"):
         return None
-    return SqlCatalog(name, f"sqlite:///{path}", conf.get(f"{start}.warehouse", ""))
+    own = {k.removeprefix(f"{start}."): v for k, v in conf.items() if k.startswith(f"{start}.")}
+    warehouse = own.get("warehouse", "")
+    stores.use_beside(warehouse, own)
+    return SqlCatalog(name, f"sqlite:///{path}", warehouse)

@@ -16,6 +16,8 @@ def open_lake(catalog: CatalogConfig, cache: Path | None) -> Lake:
 
         client = RestClient(catalog.name, catalog.uri, catalog.warehouse, catalog.properties)
         return RestLake(client, cache / "publish.mp" if cache is not None else None)
+    from sqb.lake import stores
     from sqb.lake.sql_lake import SqlLake
 
+    stores.use(catalog.warehouse, catalog.properties)
     return SqlLake(catalog.name, catalog.uri, catalog.warehouse)

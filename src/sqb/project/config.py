@@ -29,6 +29,7 @@ from sqb.project.interpolate import UnsetError, interpolate
 from sqb.project.keys import normal_value
 from sqb.project.layout import LOCAL_FILE, PROJECT_FILE
 from sqb.project.names import is_identifier
+from sqb.project.stores import SUPPORTED, completed, is_store
 from sqb.project.toml_lines import KeyPath, TomlFile, parse_toml
 
 __all__ = [
@@ -229,7 +230,8 @@ def _target(
 def _catalog(
     layers: _Layers, here: KeyPath, values: dict[str, Any], root: Path, environ: Mapping[str, str]
 ) -> CatalogConfig:
-    catalog = CatalogConfig(**{**values, "properties": _flat(values.get("properties", {}))})
+    properties = _flat(values.get("properties", {}))
+    catalog = CatalogConfig(**{**values, "properties": properties})
 
     def refuse(key: str, message: str, help: str) -> SqbError:
         source, path = layers.place(("catalog", key), (*here, "catalog", key))
@@ -270,27 +272,35 @@ def _catalog(
     if catalog.type == "rest":
         # The server's word for one of its warehouses; it decides where tables lie.
         warehouse = values.get("warehouse", "")
-    elif "://" not in warehouse and not warehouse.startswith("file:"):
+    elif is_store(warehouse):
+        warehouse = warehouse.rstrip("/")
+        if "//" in warehouse.partition("://")[2] or "@" in warehouse.split("/")[2]:
+            raise refuse(
+                "warehouse",
+                "the warehouse's address is not of the form s3://bucket/path",
+                "keys belong into `s3.access-key-id` and `s3.secret-access-key` of "
+                "[catalog.properties]",
+            )
+        properties = completed(properties)
+    elif "://" in warehouse and not warehouse.startswith("file:"):
+        raise refuse(
+            "warehouse",
+            f"a warehouse at `{warehouse.partition('://')[0]}://…` is not supported",
+            f"a warehouse is {SUPPORTED}",
+        )
+    elif not warehouse.startswith("file:"):
         warehouse = _absolute(warehouse, root, environ)
     database = _table(layers.merged(here), ()).get("database")
     if database not in (None, catalog.name):
         source, path = layers.place((*here, "database"))
         raise wrong_value(source, path, database, f"the catalog's name, `{catalog.name}`")
-    return msgspec.structs.replace(catalog, uri=uri, warehouse=warehouse)
+    return msgspec.structs.replace(catalog, uri=uri, warehouse=warehouse, properties=properties)
 
 
 def _check_available(config: Config, layers: _Layers, here: KeyPath) -> None:
     """Raise C011 for the first setting that only a later release can serve."""
-    catalog, target = config.catalog, config.target
+    target = config.target
     postponed: list[tuple[bool, str, str, tuple[KeyPath, ...]]] = [
-        (
-            catalog.type == "sql"
-            and "://" in catalog.warehouse
-            and not catalog.warehouse.startswith("file:"),
-            "a warehouse in an object store",
-            "0.2",
-            (("catalog", "warehouse"), (*here, "catalog", "warehouse")),
-        ),
         (
             config.settings.virtual_environments,
             "`virtual_environments = true`",

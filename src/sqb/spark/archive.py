@@ -64,10 +64,16 @@ def make_later(settings: SparkSettings, environ: Mapping[str, str]) -> None:
     """Let a process of its own make the archive, if it is wanted and not there."""
     if not wanted(settings, environ):
         return
-    from sqb.spark.jars import resolve_jars
+    from sqb.spark.jars import extras_of, resolve_jars
     from sqb.spark.java import find_java
 
-    jars = resolve_jars(settings.packages, settings.jars, environ=environ, progress=None)
+    jars = resolve_jars(
+        settings.packages,
+        settings.jars,
+        environ=environ,
+        progress=None,
+        drivers=extras_of(settings.catalog_uri, settings.warehouse),
+    )
     target = archive_path(settings, find_java(environ), jars, environ)
     if target.exists() or target.with_suffix(".failed").exists():
         return

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 
 from sqb.project.secrets import MASK, is_secret_key
-from sqb.spark.jars import missing_defaults, parse_coordinate
+from sqb.spark.jars import extras_of, missing_defaults, parse_coordinate
 from sqb.spark.settings import SparkSettings, redact, spark_conf
 
 FORMATS = ("defaults", "submit", "pyiceberg", "dbt")
@@ -39,7 +39,8 @@ def conf_elsewhere(settings: SparkSettings) -> dict[str, str]:
         chosen["spark.jars"] = ",".join(settings.jars)
     given = [PurePath(jar).name for jar in settings.jars]
     given += [parse_coordinate(text).file_name for text in settings.packages]
-    packages = [*missing_defaults(given), *settings.packages]
+    extras = extras_of(settings.catalog_uri, settings.warehouse)
+    packages = [*missing_defaults(given, extras), *settings.packages]
     if packages:
         chosen["spark.jars.packages"] = ",".join(packages)
     return {

@@ -22,6 +22,7 @@ from typing import IO, TextIO
 import msgspec
 
 from sqb.errors import SqbError
+from sqb.project.stores import is_store
 
 #: The coordinates every session needs, with the sha256 of their jars.
 DEFAULTS: dict[str, str] = {
@@ -35,14 +36,17 @@ DEFAULTS: dict[str, str] = {
 
 #: Database drivers that only some projects need, by the dialect of the catalog's address.
 DRIVERS: dict[str, str] = {"postgresql": "org.postgresql:postgresql:42.7.14"}
-_DRIVER_SUMS: dict[str, str] = {
+#: The clients of object stores, for projects whose warehouse is in one.
+S3_BUNDLE = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
+_EXTRA_SUMS: dict[str, str] = {
     "org.postgresql:postgresql:42.7.14": (
         "73914527305a40cce504b0d3d90b23caf565136912d607ae8ae7c5895512332c"
     ),
+    S3_BUNDLE: "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
 }
 
 #: A jar whose file name starts like this takes the place of the default one.
-_DEFAULT_PREFIXES = ("iceberg-spark-runtime", "sqlite-jdbc", "postgresql-")
+DEFAULT_PREFIXES = ("iceberg-spark-runtime", "sqlite-jdbc", "postgresql-", "iceberg-aws-bundle")
 
 MAVEN_URL = "https://repo1.maven.org/maven2"
 
@@ -148,6 +152,15 @@ def drivers_of(catalog_uri: str) -> tuple[str, ...]:
     return (found,) if found else ()
 
 
+def extras_of(catalog_uri: str, warehouse: str) -> tuple[str, ...]:
+    """Everything that a lake asks for beside the defaults: drivers, and its store's client.
+
+    >>> extras_of("sqlite:////data/catalog.db", "s3://lake/tables")
+    ('org.apache.iceberg:iceberg-aws-bundle:1.12.0',)
+    """
+    return (*drivers_of(catalog_uri), *((S3_BUNDLE,) if is_store(warehouse) else ()))
+
+
 def _given(text: str) -> Path:
     path = Path(text).expanduser().absolute()
     if not path.is_file():
@@ -158,7 +171,7 @@ def _given(text: str) -> Path:
 
 
 def _same_role(default: str, name: str) -> bool:
-    return any(default.startswith(p) and name.startswith(p) for p in _DEFAULT_PREFIXES)
+    return any(default.startswith(p) and name.startswith(p) for p in DEFAULT_PREFIXES)
 
 
 def _cached(
@@ -230,7 +243,7 @@ def _attempt(
 ) -> str | None:
     """One download; the answer is what is wrong with the bytes, None if they are right."""
     key = f"{coordinate.group}:{coordinate.artifact}:{coordinate.version}"
-    pinned = DEFAULTS.get(key) or _DRIVER_SUMS.get(key)
+    pinned = DEFAULTS.get(key) or _EXTRA_SUMS.get(key)
     if pinned is not None:
         digest, expected = hashlib.sha256(), pinned
     else:

@@ -23,7 +23,7 @@ import msgspec
 
 from sqb.errors import SqbError
 from sqb.spark import jvm
-from sqb.spark.jars import cache_dir, drivers_of, resolve_jars
+from sqb.spark.jars import cache_dir, extras_of, resolve_jars
 from sqb.spark.java import Java, find_java, java_home_for_spark
 from sqb.spark.kinds import add_tag, interrupt, is_connect, name_jobs
 from sqb.spark.pool import SessionPool
@@ -108,7 +108,7 @@ def start_session(
         settings.jars,
         environ=environ,
         progress=progress,
-        drivers=drivers_of(settings.catalog_uri),
+        drivers=extras_of(settings.catalog_uri, settings.warehouse),
     )
     scratch = tempfile.TemporaryDirectory(prefix="sqb-spark-", ignore_cleanup_errors=True)
     # Spark's own catalog wants a folder even if unused; the working directory must stay clean.

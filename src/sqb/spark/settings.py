@@ -14,9 +14,11 @@ import msgspec
 
 from sqb.errors import SqbError
 from sqb.project.config import Config
+from sqb.project.stores import is_store
 
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 CATALOG_CLASS = "org.apache.iceberg.spark.SparkCatalog"
+S3_CLASS = "org.apache.iceberg.aws.s3.S3FileIO"
 CLASS_PATH = "spark.driver.extraClassPath"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -141,6 +143,8 @@ def _catalog_conf(settings: SparkSettings) -> dict[str, str]:
         )
     if settings.warehouse:
         fields["warehouse"] = settings.warehouse
+    if settings.catalog_type == "sql" and is_store(settings.warehouse):
+        fields["io-impl"] = S3_CLASS  # a REST server says itself what opens its files
     fields |= settings.properties
     return {prefix: CATALOG_CLASS, **{f"{prefix}.{name}": fields[name] for name in fields}}
 

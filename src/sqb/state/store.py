@@ -17,6 +17,7 @@ import msgspec
 from sqb import cachefile
 from sqb.lake.catalog import Head
 from sqb.lake.iceberg import open_iceberg
+from sqb.lake.stores import answering
 from sqb.state.record import Record
 from sqb.state.tables import (
     FINGERPRINTS,
@@ -62,6 +63,7 @@ class StateStore:
         self._cached = cached or _Cached()
         self._iceberg: IcebergCatalog | None = None
 
+    @answering("the state tables")
     def latest(
         self, heads: Mapping[tuple[str, str], Head], namespaces: Iterable[str]
     ) -> dict[str, Record]:
@@ -79,6 +81,7 @@ class StateStore:
             _merge(out, records.values())
         return out
 
+    @answering("the state tables")
     def append(
         self,
         fingerprints: Sequence[Fingerprint],
@@ -98,6 +101,7 @@ class StateStore:
             self._append(namespace, FRESHNESS, observation_rows(seen))
         self._save(None)
 
+    @answering("the state tables")
     def observations(self, namespaces: Iterable[str]) -> dict[str, dict[str, Any]]:
         """The newest recorded observation of every source, in any of these schemas."""
         out: dict[str, dict[str, Any]] = {}
@@ -110,6 +114,7 @@ class StateStore:
                     out[row["source_name"]] = row
         return out
 
+    @answering("the state tables")
     def history(self, namespaces: Iterable[str]) -> list[dict[str, Any]]:
         """Every fingerprint row of these schemas, oldest first."""
         rows: list[dict[str, Any]] = []

@@ -14,8 +14,8 @@ import msgspec
 from sqb.errors import SqbError
 from sqb.lake.catalog import Head
 from sqb.lake.cleanup import alias_files, discard, sweep
-from sqb.lake.expiry import expire, file_size, left_behind, remove_files, without
-from sqb.lake.io import is_within, normalised, remove_empty_folders
+from sqb.lake.expiry import expire, left_behind, remove_files, without
+from sqb.lake.io import at_once, file_size, is_within, normalised, remove_empty_folders
 from sqb.lake.metadata import read_document
 from sqb.lake.staging import STAGE_SUFFIX, lapsed, stage_schema
 from sqb.project.durations import duration_seconds
@@ -305,5 +305,5 @@ def _place(head: Head) -> str:
 
 
 def _measured(files: Iterable[str]) -> tuple[int, int]:
-    sizes = [size for file in files if (size := file_size(file)) is not None]
+    sizes = [size for size in at_once(file_size, files) if size is not None]
     return len(sizes), sum(sizes)

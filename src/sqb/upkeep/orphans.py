@@ -7,14 +7,13 @@ have been there long enough: a write in progress has files that nothing names ye
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import PurePath
 
 import msgspec
 
 from sqb.errors import SqbError
 from sqb.lake.catalog import Head
 from sqb.lake.expiry import reached_by
-from sqb.lake.io import Listed, files_below, normalised
+from sqb.lake.io import Listed, files_below, normalised, parents
 from sqb.lake.metadata import read_document
 from sqb.upkeep.census import Census
 
@@ -54,7 +53,7 @@ class Reach:
                 continue
             for folder in _folders_of(head, census.facts[key].location):
                 self._at.setdefault(folder, set()).add(key)
-                for above in (folder, *_parents(folder)):
+                for above in (folder, *parents(folder)):
                     self._below.setdefault(above, set()).add(key)
 
     def below(self, location: str) -> set[str]:
@@ -64,7 +63,7 @@ class Reach:
         """
         folder = normalised(location)
         near = set(self._below.get(folder, ()))
-        for above in _parents(folder):
+        for above in parents(folder):
             near |= self._at.get(above, set())
         reached = set(self._views)
         for key in near:
@@ -81,11 +80,7 @@ def _folders_of(head: Head, location: str) -> set[str]:
         # Gone since it was looked at. Whoever asks about its folder meets the same error.
         snapshots = []
     lists = [s["manifest-list"] for s in snapshots if "manifest-list" in s]
-    return {normalised(location), *(_parents(normalised(f))[0] for f in (*lists, head.location))}
-
-
-def _parents(path: str) -> list[str]:
-    return [str(parent) for parent in PurePath(path).parents]
+    return {normalised(location), *(parents(normalised(f))[0] for f in (*lists, head.location))}
 
 
 def orphans(reach: Reach, location: str, before: float) -> Orphans:

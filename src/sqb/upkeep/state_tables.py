@@ -17,6 +17,7 @@ from sqb.lake.catalog import CommitConflict, Drop, Head, Point, SqlCatalog
 from sqb.lake.cleanup import discard
 from sqb.lake.facts import FactsCache
 from sqb.lake.staging import Lease, stage, stage_schema
+from sqb.lake.stores import answering
 from sqb.state.store import StateStore
 from sqb.state.tables import FINGERPRINTS, FRESHNESS
 
@@ -59,6 +60,7 @@ def _totals(document: Mapping[str, Any]) -> tuple[int, int]:
     return 0, 0
 
 
+@answering("the state tables")
 def pack(
     catalog: SqlCatalog,
     store: StateStore,
@@ -99,6 +101,7 @@ def pack(
                 discard(catalog, leftover, facts=facts)
 
 
+@answering("the state tables")
 def old_rows(store: StateStore, head: Head, older_than_us: int) -> int:
     """How many rows of a state table trimming would take."""
     table = store.open().load_table((head.namespace, head.name))
@@ -139,6 +142,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
+@answering("the state tables")
 def places(store: StateStore, head: Head) -> set[tuple[str, str]]:
     """Every place (schema, relation) that a state table's rows speak of."""
     if head.name != FINGERPRINTS:

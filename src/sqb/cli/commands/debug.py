@@ -17,6 +17,7 @@ from sqb.cli.call import command as sqb_command
 from sqb.cli.render.words import count
 from sqb.errors import SqbError
 from sqb.project.secrets import mask
+from sqb.project.stores import is_store
 
 if TYPE_CHECKING:
     from sqb.api import Project
@@ -49,6 +50,8 @@ def debug(call: Call) -> int:
         check("target", lambda: (True, _target(project)))
         check("compile", lambda: _compile(project))
         check("catalog", lambda: _catalog(project))
+        if is_store(project.catalog.warehouse):
+            check("warehouse", lambda: _warehouse(project))
         check("publish", lambda: _publish(project))
         check("relations", lambda: _relations(project))
     good = all(item["ok"] for item in checks)
@@ -95,7 +98,7 @@ def _java() -> tuple[bool, str]:
 
 def _jars(config: Config | None) -> tuple[bool, str]:
     """Are the jars there? Missing ones of a repository are fetched by the next build."""
-    from sqb.spark.jars import DEFAULTS, cache_dir, drivers_of, parse_coordinate
+    from sqb.spark.jars import DEFAULTS, cache_dir, extras_of, parse_coordinate
 
     folder = cache_dir(os.environ) / "jars"
     given = [Path(jar) for jar in config.spark.jars] if config else []
@@ -103,8 +106,8 @@ def _jars(config: Config | None) -> tuple[bool, str]:
     if lost:
         return False, f"missing: {', '.join(lost)}"
     extra = config.spark.packages if config else ()
-    drivers = drivers_of(config.catalog.uri) if config else ()
-    wanted = [parse_coordinate(text) for text in (*DEFAULTS, *drivers, *extra)]
+    lake = extras_of(config.catalog.uri, config.catalog.warehouse) if config else ()
+    wanted = [parse_coordinate(text) for text in (*DEFAULTS, *lake, *extra)]
     names = {_role(jar.name) for jar in given}
     missing = [
         item.file_name
@@ -119,14 +122,9 @@ def _jars(config: Config | None) -> tuple[bool, str]:
 
 def _role(file_name: str) -> str:
     """What a jar is, whatever its version."""
-    return next(
-        (
-            p
-            for p in ("iceberg-spark-runtime", "sqlite-jdbc", "postgresql-")
-            if file_name.startswith(p)
-        ),
-        file_name,
-    )
+    from sqb.spark.jars import DEFAULT_PREFIXES
+
+    return next((p for p in DEFAULT_PREFIXES if file_name.startswith(p)), file_name)
 
 
 def _open(call: Call, checks: list[dict[str, Any]]) -> Project | None:
@@ -163,6 +161,15 @@ def _catalog(project: Project) -> tuple[bool, str]:
 def _publish(project: Project) -> tuple[bool, str]:
     mode = project.catalog.mode
     return True, f"by {mode}" if mode else "not known before the first rebuild of a table"
+
+
+def _warehouse(project: Project) -> tuple[bool, str]:
+    """Does the object store answer?"""
+    from sqb.lake.stores import reach
+
+    warehouse = project.catalog.warehouse
+    reach(warehouse)
+    return True, warehouse
 
 
 def _relations(project: Project) -> tuple[bool, str]:
