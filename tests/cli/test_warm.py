@@ -47,7 +47,7 @@ def sqb(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProce
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 180
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.1)
@@ -140,7 +140,7 @@ def test_ctrl_c_at_the_caller_cancels_the_build(warm: Warm, seconds: float) -> N
             break
     time.sleep(seconds)
     caller.send_signal(signal.SIGINT)
-    text, _ = caller.communicate(timeout=60)
+    text, _ = caller.communicate(timeout=180)
     slow.unlink()
     assert caller.returncode == 130, text
     until(lambda: not warm.status()["running"], "its end")

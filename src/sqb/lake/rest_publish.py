@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from sqb.lake.catalog import Head
+from sqb.lake.describe import DESCRIBED, described_table
 from sqb.lake.failpoints import reached
 from sqb.lake.lake import MakeStamp
 from sqb.lake.metadata import STAMP, parse_facts
@@ -55,6 +56,7 @@ def first_table(
         raise alias_lost(staged)
     reached("publish:4")
     after = _sorted(found.document, sort_order, f"{namespace}.{table}")
+    after = _described(after, found.document, properties)
     head = Head(namespace, table, "table", found.head.location)
     updates, _ = _stamping(after, found.document, properties, make_stamp, head)
     updates = table_updates(found.document, after) + updates
@@ -114,6 +116,7 @@ def next_table(
         # An alias is told in full, the other ways have written to the target already.
         started = base if staged.alias is not None else now.document
         after = _sorted(after, sort_order, f"{namespace}.{table}")
+        after = _described(after, now.document, properties)
         stamping, stamp = _stamping(after, now.document, properties, make_stamp, head)
         updates = table_updates(started, after) + stamping
         required = requirements(now.document if staged.in_place else base)
@@ -269,6 +272,11 @@ def _stamping(
     document = {**after, "properties": merged}
     stamp = make_stamp(parse_facts(msgspec.json.encode(document), head.location))
     return property_updates(existing, {**merged, STAMP: stamp}), stamp
+
+
+def _described(document: Document, before: Document, wanted: Mapping[str, str]) -> Document:
+    existing = before.get("properties", {})
+    return described_table(document, existing.get(DESCRIBED), wanted.get(DESCRIBED))
 
 
 def _sorted(document: Document, order: tuple[str, ...] | None, table: str) -> Document:

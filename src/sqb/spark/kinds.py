@@ -18,7 +18,7 @@ NAME_TAG = "sqb-model-"
 
 
 #: How long a statement that shows no task is left to plan before it is interrupted all the same.
-_PATIENCE = 10.0
+_PATIENCE = 40.0
 
 
 class _Watch:
