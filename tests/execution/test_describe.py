@@ -76,15 +76,15 @@ def test_a_comment_that_someone_else_wrote_stays(bench: Workbench) -> None:
     assert comments(bench, "m") == ("by hand", {"id": "ours", "two": "mine"})
 
 
-def test_a_moved_alias_is_told_as_a_move(bench: Workbench) -> None:
+def test_a_moved_alias_is_told_as_a_move(bench: Workbench, catalog_kind: str) -> None:
     bench.model("m", "SELECT 1 AS id")
     bench.told()
     bench.model("m", "MODEL (alias shop_m);\nSELECT 1 AS id")
     node = bench.plan().nodes[0]
-    assert (node.reason, node.detail) == (
-        "relation_missing",
-        {"kind": "moved", "name": f"{bench.schema}.m"},
-    )
+    assert node.reason == "relation_missing"
+    # on a REST catalog only what is expected is looked at, so the old place is not seen
+    moved = {"kind": "moved", "name": f"{bench.schema}.m"}
+    assert node.detail == (None if catalog_kind == "rest" else moved)
     bench.told()
     assert bench.plan().nodes[0].action == "skip"
 
