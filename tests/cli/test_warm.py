@@ -132,6 +132,8 @@ def test_ctrl_c_at_the_caller_cancels_the_build(warm: Warm, seconds: float) -> N
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        # a suite that runs in the background may have been told to ignore it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )
     assert caller.stdout is not None
     until(lambda: bool(warm.status()["running"]), "the build")
