@@ -45,7 +45,7 @@ def db() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.mark.parametrize("sql", UNDERSTOOD)
 def test_the_plan_gives_the_rows_of_the_text(db: duckdb.DuckDBPyConnection, sql: str) -> None:
     plan = plan_of(sql)
-    script = Script(relation)
+    script = Script(relation, str)
     state = script.state(plan.root, "new")
     found = Judge(db, script, translate=True).rows(state, names(plan.root))
     assert found == Counter(db.execute(to_duckdb(sql)).fetchall())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sqb.refresh.changes import Snapshot, table_change
+from sqb.lake.versions import Snapshot
+from sqb.refresh.changes import table_change
 
 
 def history(*operations: str, gone: tuple[int, ...] = ()) -> dict[int, Snapshot]:
@@ -13,7 +14,7 @@ def history(*operations: str, gone: tuple[int, ...] = ()) -> dict[int, Snapshot]
     for number, word in enumerate(operations, 1):
         operation, _, more = word.partition("+")
         parent = number - 1 or None
-        out[number] = Snapshot(number, parent, operation, bool(more), 10, 4)
+        out[number] = Snapshot(number, parent, operation, bool(more), bool(more), 10, 4)
     return {number: snapshot for number, snapshot in out.items() if number not in gone}
 
 

@@ -76,7 +76,7 @@ def null_is_no_key(patch: Patch) -> None:
         same = " AND ".join(f"{keys}.k{i} = ({script.text(e)})" for i, e in enumerate(exprs))
         return f"EXISTS (SELECT 1 FROM {keys} WHERE {same})"
 
-    patch.setattr(restrict, "member", member)
+    patch.setattr(script, "member", member)
 
 
 def any_expression_is_a_full_joins_key(patch: Patch) -> None:

@@ -24,7 +24,7 @@ def chosen(
     for number in range(200):
         types[Col(f"c{number}")] = kind
     readable = frozenset(changes) if old else frozenset()
-    return choose(Situation(plan_of(sql), changes, types, readable), Script(relation))
+    return choose(Situation(plan_of(sql), changes, types, readable), Script(relation, str))
 
 
 def told(choice: Choice) -> tuple[list[str], dict[str, str]]:

@@ -11,20 +11,11 @@ from typing import Literal
 
 import msgspec
 
+from sqb.lake.versions import Snapshot
+
 #: ``none``: nothing changed. ``append``: rows were only added, read the added files. ``changelog``:
 #: files were rewritten, read those. ``versions``: compare the two versions. ``unknown``: neither.
 Way = Literal["none", "append", "changelog", "versions", "unknown"]
-
-
-class Snapshot(msgspec.Struct, frozen=True):
-    """One snapshot as its summary tells it."""
-
-    id: int
-    parent: int | None
-    operation: str
-    delete_files: bool = False
-    added_rows: int | None = None
-    removed_rows: int | None = None
 
 
 class TableChange(msgspec.Struct, frozen=True):
@@ -36,6 +27,7 @@ class TableChange(msgspec.Struct, frozen=True):
     reason: str = ""
     added_rows: int | None = 0
     removed_rows: int | None = 0
+    bytes: int | None = 0
 
     @property
     def only_adds(self) -> bool:
@@ -55,22 +47,23 @@ def table_change(
     if path is None:
         if old is not None and old not in snapshots:
             return TableChange("unknown", old, new, "the version read last has expired")
-        return TableChange("versions", old, new, "not an ancestor", None, None)
+        return TableChange("versions", old, new, "not an ancestor", None, None, None)
     moved = [snapshot for snapshot in path if snapshot.operation != "replace"]
     if not moved:
         return TableChange("none", old, new)
+    size = _sum(count for s in moved for count in (s.added_bytes, s.removed_bytes))
     added = _sum(snapshot.added_rows for snapshot in moved)
     removed = _sum(snapshot.removed_rows for snapshot in moved)
-    if all(s.operation == "append" and not s.delete_files for s in moved):
-        return TableChange("append", old, new, "", added, 0)
+    if all(s.operation == "append" and not s.adds_deletes for s in moved):
+        return TableChange("append", old, new, "", added, 0, size)
     if old is None:
         return TableChange("versions", old, new, "the table was empty", added, removed)
     if old not in snapshots:
         # the files that were removed since are gone with it
         return TableChange("unknown", old, new, "the version read last has expired")
-    if any(snapshot.delete_files for snapshot in path):
+    if any(s.has_deletes for s in path) or snapshots[old].has_deletes:
         return TableChange("versions", old, new, "delete files", added, removed)
-    return TableChange("changelog", old, new, "", added, removed)
+    return TableChange("changelog", old, new, "", added, removed, size)
 
 
 def _path(snapshots: Mapping[int, Snapshot], old: int | None, new: int) -> list[Snapshot] | None:

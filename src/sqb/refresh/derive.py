@@ -28,6 +28,7 @@ from sqb.refresh.ir import (
     Window,
     column,
     columns,
+    moved_filters,
     output,
     positions,
     scans,
@@ -40,7 +41,7 @@ from sqb.refresh.restrict import (
     restrict,
     through,
 )
-from sqb.refresh.script import WEIGHT, Script, keys_of, text
+from sqb.refresh.script import WEIGHT, Script, at, keys_of, text
 
 #: A key that all rows share: the whole node.
 WHOLE: Keys = (Expr(("1",)),)
@@ -91,8 +92,8 @@ class Derivation:
         self._kept: list[Node] = []
 
     def moves(self, node: Node) -> bool:
-        """Is a changed source below?"""
-        return any(scan.source in self.changed for scan in scans(node))
+        """Is a changed source below, or a filter that was another before?"""
+        return moves(node, self.changed)
 
     # The keys of changed rows
 
@@ -120,6 +121,9 @@ class Derivation:
         if rows is not None:
             return self._distinct(exprs, rows)
         match node:
+            case Filter() if node.before is not None:
+                parts = [self.keys(node.child, exprs, exact=exact), self._crossing(node, exprs)]
+                return self._union([part for part in parts if part], len(exprs))
             case Filter() | Distinct():
                 return self.keys(node.child, exprs, exact=exact)
             case Project():
@@ -151,9 +155,18 @@ class Derivation:
         """The change rows of a node that treats each row of one table alone."""
         if isinstance(node, Scan):
             return self.delta(node)
+        if isinstance(node, Filter) and node.before is not None:
+            return None
         if isinstance(node, Filter | Project | Explode) and self.row_wise(node.child) is not None:
             return self.delta(node)
         return None
+
+    def _crossing(self, node: Filter, exprs: Keys) -> str:
+        """Keys of rows that stand on the other side of a filter now."""
+        state = self.script.state(node.child, "new")
+        then, now = _truths(node)
+        sql = f"SELECT DISTINCT {keys_of(exprs)} FROM {state} WHERE {then} <> {now}"
+        return self.script.add("keys", sql, (state,))
 
     def _explode_keys(self, node: Explode, exprs: Keys, exact: bool) -> str | None:
         below = frozenset(output(node.child))
@@ -296,6 +309,8 @@ class Derivation:
         match node:
             case Scan():
                 return self.script.add("change", self.script.scan(node, "changes"))
+            case Filter() if node.before is not None:
+                return self._moved_filter(node)
             case Filter() | Project() | Explode():
                 return self.script.apply(node, [self._need(node.child)], WEIGHT)
             case SetOperation(kind="union", all=True):
@@ -308,6 +323,22 @@ class Derivation:
                 )
             case _:
                 return self._difference(node)
+
+    def _moved_filter(self, node: Filter) -> str:
+        """Changed rows that the filter let through then, and rows that crossed it since."""
+        parts: list[str] = []
+        change = self.delta(node.child)
+        if change is not None:
+            parts.append(self.script.apply(at(node, "old"), [change], WEIGHT))
+        state = self.script.state(node.child, "new")
+        then, now = _truths(node)
+        names = ", ".join(col.name for col in output(node))
+        sql = (
+            f"SELECT {names}, CASE WHEN {now} THEN 1 ELSE -1 END AS {WEIGHT}"
+            f" FROM {state} WHERE {then} <> {now}"
+        )
+        parts.append(self.script.add("change", sql, (state,)))
+        return self._all(node, parts)
 
     def _need(self, node: Node) -> str:
         change = self.delta(node)
@@ -398,6 +429,18 @@ class Derivation:
                 raise NotDerivable("NO_CHANGE_SET", f"{scan.source}: the old version is needed")
 
 
+def moves(node: Node, changed: frozenset[str]) -> bool:
+    """Can the rows of a node have changed?"""
+    return any(scan.source in changed for scan in scans(node)) or moved_filters(node)
+
+
+def _truths(node: Filter) -> tuple[str, str]:
+    """Was the predicate true, and is it?"""
+    if node.before is None:
+        raise TypeError("the filter has not moved")
+    return f"(({text(node.before)}) IS TRUE)", f"(({text(node.predicate)}) IS TRUE)"
+
+
 def candidates(node: Node) -> list[Expr]:
     """What a key of a node's rows could be made of."""
     if isinstance(node, Join) and node.kind == "full":
@@ -456,4 +499,4 @@ def _described(exprs: Keys) -> str:
     return ", ".join(text(expr) for expr in exprs)
 
 
-__all__ = ["WHOLE", "Derivation", "NotDerivable", "candidates"]
+__all__ = ["WHOLE", "Derivation", "NotDerivable", "candidates", "moves"]

@@ -83,10 +83,15 @@ class Scan(msgspec.Struct, frozen=True):
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """Rows for which the predicate is true."""
+    """Rows for which the predicate is true.
+
+    ``before`` is the predicate as it was when the old rows were made, where it was another: a
+    constant in it, such as today's date, has moved.
+    """
 
     child: Node
     predicate: Expr
+    before: Expr | None = None
 
 
 class Project(msgspec.Struct, frozen=True):
@@ -221,6 +226,13 @@ def scans(node: Node) -> list[Scan]:
     if isinstance(node, Scan):
         return [node]
     return [scan for child in inputs(node) for scan in scans(child)]
+
+
+def moved_filters(node: Node) -> bool:
+    """Is there a filter below that was another before?"""
+    if isinstance(node, Filter) and node.before is not None:
+        return True
+    return any(moved_filters(child) for child in inputs(node))
 
 
 def positions(node: SetOperation) -> tuple[dict[Col, Expr], dict[Col, Expr]]:

@@ -26,7 +26,7 @@ from sqb.refresh.ir import (
     positions,
     substitute,
 )
-from sqb.refresh.script import Script, Version, keys_of, member
+from sqb.refresh.script import Script, Version, at, keys_of
 
 Keys = tuple[Expr, ...]
 
@@ -37,7 +37,8 @@ def restrict(script: Script, node: Node, exprs: Keys, keys: str, version: Versio
         case Scan():
             return _on_top(script, node, exprs, keys, version)
         case Filter() | Distinct():
-            return script.apply(node, [restrict(script, node.child, exprs, keys, version)])
+            below = restrict(script, node.child, exprs, keys, version)
+            return script.apply(at(node, version), [below])
         case Project():
             inner = through(exprs, dict(node.items))
             return script.apply(node, [restrict(script, node.child, inner, keys, version)])
@@ -102,14 +103,7 @@ def _within(exprs: Keys, cols: Iterable[Col]) -> bool:
 
 
 def _on_top(script: Script, node: Node, exprs: Keys, keys: str, version: Version) -> str:
-    state = script.state(node, version)
-    return _members(script, node, state, exprs, keys)
-
-
-def _members(script: Script, node: Node, rows: str, exprs: Keys, keys: str) -> str:
-    names = ", ".join(col.name for col in output(node))
-    sql = f"SELECT {names} FROM {rows} WHERE {member(exprs, keys)}"
-    return script.add("rows", sql, (rows, keys))
+    return script.among(node, script.state(node, version), exprs, keys)
 
 
 def _join(script: Script, node: Join, exprs: Keys, keys: str, version: Version) -> str:
@@ -142,7 +136,7 @@ def _join(script: Script, node: Join, exprs: Keys, keys: str, version: Version) 
     rows = script.apply(node, [left, right])
     if len(exprs) in (len(mine), len(theirs)):
         return rows
-    return _members(script, node, rows, exprs, keys)
+    return script.among(node, rows, exprs, keys)
 
 
 def _side(

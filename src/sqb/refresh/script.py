@@ -31,6 +31,8 @@ from sqb.refresh.ir import (
 
 #: The column that holds how many copies of a row come (positive) or go (negative).
 WEIGHT = "__w"
+#: The column that holds how many copies of a row there shall be.
+COPIES = "__n"
 
 Version = Literal["new", "old"]
 StepKind = Literal["rows", "keys", "change"]
@@ -38,19 +40,30 @@ Where = Callable[[Col], str]
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One named query. ``reads`` are the steps it is made of."""
+    """One named query. ``reads`` are the steps it is made of.
+
+    ``within`` says that its query ends in a condition by which these expressions are among the
+    columns of a step with keys: what those keys range over may be added to it.
+    """
 
     name: str
     kind: StepKind
     sql: str
     reads: tuple[str, ...]
+    within: tuple[str, tuple[str, ...]] | None = None
 
 
 class Script:
-    """The steps of one refresh. ``relation`` names a source's rows at a version, or its changes."""
+    """The steps of one refresh. ``relation`` names a source's rows at a version, or its changes;
+    ``quote`` writes the name of a column of a table."""
 
-    def __init__(self, relation: Callable[[str, Version | Literal["changes"]], str]) -> None:
+    def __init__(
+        self,
+        relation: Callable[[str, Version | Literal["changes"]], str],
+        quote: Callable[[str], str],
+    ) -> None:
         self.relation = relation
+        self.quote = quote
         self.steps: dict[str, Step] = {}
         self._states: dict[tuple[int, Version], str] = {}
         self._kept: list[Node] = []
@@ -59,6 +72,17 @@ class Script:
         """A new step; its name."""
         name = f"sqb_{kind}_{len(self.steps) + 1}"
         self.steps[name] = Step(name, kind, sql, tuple(reads))
+        return name
+
+    def among(self, node: Node, rows: str, exprs: Sequence[Expr], keys: str) -> str:
+        """The rows of a step whose key is among ``keys``."""
+        name = self.add(
+            "rows",
+            f"{_select(_names(node), [], rows)} WHERE {member(exprs, keys)}",
+            (rows, keys),
+        )
+        texts = tuple(text(expr) for expr in exprs)
+        self.steps[name] = msgspec.structs.replace(self.steps[name], within=(keys, texts))
         return name
 
     def needed(self, *names: str) -> list[Step]:
@@ -81,12 +105,12 @@ class Script:
                 self._states[key] = self.add("rows", self.scan(node, version))
             else:
                 children = [self.state(child, version) for child in inputs(node)]
-                self._states[key] = self.apply(node, children)
+                self._states[key] = self.apply(at(node, version), children)
         return self._states[key]
 
     def scan(self, node: Scan, version: Version | Literal["changes"]) -> str:
         """The query that reads a table under the plan's own column names."""
-        items = [f"{physical} AS {col.name}" for col, physical in node.columns]
+        items = [f"{self.quote(physical)} AS {col.name}" for col, physical in node.columns]
         if version == "changes":
             items.append(WEIGHT)
         return f"SELECT {', '.join(items)} FROM {self.relation(node.source, version)}"
@@ -98,6 +122,13 @@ class Script:
         """
         kind: StepKind = "change" if weight else "rows"
         return self.add(kind, apply(node, children, weight), children)
+
+
+def at(node: Node, version: Version) -> Node:
+    """A node as it was at a version."""
+    if isinstance(node, Filter) and node.before is not None and version == "old":
+        return Filter(node.child, node.before)
+    return node
 
 
 def apply(node: Node, children: Sequence[str], weight: str | None = None) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from sqb.refresh.ir import Aggregate, Call, Col, Expr, Node, columns, output
-from sqb.refresh.script import WEIGHT, Script, member, text
+from sqb.refresh.script import COPIES, WEIGHT, Script, text
 from sqb.refresh.strategies import AffectedKey, Append, BagMerge, GroupMerge, Option
 
 
@@ -24,7 +24,11 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Signed(msgspec.Struct, frozen=True):
-    """The step with the netted change, and one with what must not be (None: nothing to check)."""
+    """The step with the netted change, and one with what must not be (None: nothing to check).
+
+    The change has the target's columns, the weight of each row and, where rows go, how many
+    copies of it the target shall hold afterwards.
+    """
 
     change: str
     broken: str | None = None
@@ -53,17 +57,39 @@ def signed_change(option: Option, script: Script, root: Node, target: Target) ->
     items = ", ".join(f"{name} AS {col.name}" for name, col in zip(target.names, cols, strict=True))
     standing = script.add("rows", f"SELECT {items} FROM {target.relation}")
     match option:
-        case Append() | BagMerge():
+        case Append():
             return Signed(_netted(script, cols, [(option.change, WEIGHT)], target))
+        case BagMerge():
+            return _by_value(option, script, root, standing, target)
         case AffectedKey():
-            going = script.add(
-                "rows",
-                f"SELECT {_list(cols)} FROM {standing} WHERE {member(option.key, option.keys)}",
-                (standing, option.keys),
-            )
+            going = script.among(root, standing, option.key, option.keys)
             return Signed(_netted(script, cols, [(option.rows, "1"), (going, "-1")], target))
         case GroupMerge():
-            return _groups(option, script, cols, standing, target)
+            return _groups(option, script, root, standing, target)
+
+
+def _by_value(
+    option: BagMerge, script: Script, root: Node, standing: str, target: Target
+) -> Signed:
+    """A change whose rows are found in the target by all of their values."""
+    cols = output(root)
+    net = _netted(script, cols, [(option.change, WEIGHT)], target)
+    keys = ", ".join(f"{col.name} AS k{i}" for i, col in enumerate(cols))
+    gone = script.add("keys", f"SELECT DISTINCT {keys} FROM {net} WHERE {WEIGHT} < 0", (net,))
+    there = script.among(root, standing, columns(cols), gone)
+    names, grouped = _list(cols), _grouped(cols, target)
+    sql = (
+        f"SELECT {names}, SUM({WEIGHT}) AS {WEIGHT}, SUM({COPIES}) + SUM({WEIGHT}) AS {COPIES}"
+        f" FROM (SELECT {names}, {WEIGHT}, 0 AS {COPIES} FROM {net}"
+        f" UNION ALL SELECT {names}, 0 AS {WEIGHT}, 1 AS {COPIES} FROM {there}) AS sqb_all"
+        f" GROUP BY {grouped} HAVING SUM({WEIGHT}) <> 0"
+    )
+    change = script.add("change", sql, (net, there))
+    # the target does not hold what the change takes away
+    broken = script.add(
+        "keys", f"SELECT 1 AS k0 FROM {change} WHERE {WEIGHT} < 0 AND {COPIES} < 0", (change,)
+    )
+    return Signed(change, broken)
 
 
 def _netted(
@@ -71,31 +97,37 @@ def _netted(
 ) -> str:
     """The rows of all parts with their weights, equal rows as one, those that cancel left out."""
     names = _list(cols)
-    shadows = [exact(col, kind) for col, kind in zip(cols, target.types, strict=True)]
-    grouped = ", ".join([names, *(shadow for shadow in shadows if shadow)])
     union = " UNION ALL ".join(
         f"SELECT {names}, {weight} AS {WEIGHT} FROM {part}" for part, weight in parts
     )
     sql = (
-        f"SELECT {names}, SUM({WEIGHT}) AS {WEIGHT} FROM ({union}) AS sqb_all"
-        f" GROUP BY {grouped} HAVING SUM({WEIGHT}) <> 0"
+        f"SELECT {names}, SUM({WEIGHT}) AS {WEIGHT},"
+        f" SUM(CASE WHEN {WEIGHT} > 0 THEN {WEIGHT} ELSE 0 END) AS {COPIES}"
+        f" FROM ({union}) AS sqb_all GROUP BY {_grouped(cols, target)}"
+        f" HAVING SUM({WEIGHT}) <> 0"
     )
     return script.add("change", sql, [part for part, _ in parts])
 
 
-def exact(col: Col, kind: str) -> str | None:
+def _grouped(cols: Sequence[Col], target: Target) -> str:
+    """What tells rows apart, also where Spark takes their values for equal."""
+    shadows = (exact(col.name, kind) for col, kind in zip(cols, target.types, strict=True))
+    return ", ".join([_list(cols), *(shadow for shadow in shadows if shadow)])
+
+
+def exact(value: str, kind: str) -> str | None:
     """What tells values apart that compare as equal: 0.0 and -0.0, collated strings."""
     if kind in ("float", "double"):
-        return f"CAST({col.name} AS STRING)"
+        return f"CAST({value} AS STRING)"
     if kind.startswith("string") and "collate" in kind.lower():
-        return f"CAST({col.name} AS BINARY)"
+        return f"CAST({value} AS BINARY)"
     return None
 
 
 def _groups(
-    option: GroupMerge, script: Script, cols: Sequence[Col], standing: str, target: Target
+    option: GroupMerge, script: Script, root: Node, standing: str, target: Target
 ) -> Signed:
-    node = option.node
+    node, cols = option.node, output(root)
     keys = [(cols[place], col) for place, (col, _) in zip(option.keys, node.keys, strict=True)]
     calls = [
         (cols[place], col, call)
@@ -113,11 +145,7 @@ def _groups(
         (change,),
     )
     key = columns(col for col, _ in keys)
-    going = script.add(
-        "rows",
-        f"SELECT {_list(cols)} FROM {standing} WHERE {member(key, touched)}",
-        (standing, touched),
-    )
+    going = script.among(root, standing, key, touched)
     arriving = ", ".join(
         [f"{mine.name} AS {col.name}" for col, mine in keys]
         + [f"{mine.name} AS {col.name}" for col, mine, _ in calls]

@@ -12,7 +12,7 @@ import msgspec
 
 from sqb.refresh.build import Plan
 from sqb.refresh.changes import TableChange
-from sqb.refresh.derive import Derivation, NotDerivable, candidates
+from sqb.refresh.derive import Derivation, NotDerivable, candidates, moves
 from sqb.refresh.free import free_choice
 from sqb.refresh.ir import (
     Aggregate,
@@ -25,8 +25,8 @@ from sqb.refresh.ir import (
     Scan,
     SetOperation,
     columns,
+    moved_filters,
     output,
-    scans,
 )
 from sqb.refresh.restrict import Keys, restrict
 from sqb.refresh.script import Script
@@ -127,6 +127,8 @@ def _append(situation: Situation, derivation: Derivation) -> Append | Rejected:
     for name in sorted(situation.changed):
         if situation.changes[name].way != "append":
             return Rejected("append", "HAS_DELETES", f"rows of {name} went or were rewritten")
+    if moved_filters(root):
+        return Rejected("append", "HAS_DELETES", "a constant in a filter moved")
     found = not_linear(root, situation.changed)
     if found is not None:
         return Rejected("append", "UNSUPPORTED", f"{found} may change rows that are there")
@@ -168,6 +170,7 @@ def _group_merge(situation: Situation, derivation: Derivation) -> GroupMerge | R
     if free is not None:
         return Rejected(name, "FREE_CHOICE", free)
     signed = any(not situation.changes[s].only_adds for s in situation.changed)
+    signed = signed or moved_filters(node.child)
     refused = not_mergeable(node, situation.types, signed=signed)
     if refused is not None:
         return Rejected(name, *refused)
@@ -272,7 +275,7 @@ def _change(derivation: Derivation, node: Node, name: str) -> str | Rejected:
 def not_linear(node: Node, changed: frozenset[str]) -> str | None:
     """The first node on the way from a changed table to the result whose change is not just the
     node applied to the change; None: there is none."""
-    if not any(scan.source in changed for scan in scans(node)):
+    if not moves(node, changed):
         return None
     match node:
         case Scan():
@@ -284,7 +287,7 @@ def not_linear(node: Node, changed: frozenset[str]) -> str | None:
         case Join(kind="inner"):
             return not_linear(node.left, changed) or not_linear(node.right, changed)
         case Join(kind="left" | "semi" | "anti"):
-            if any(scan.source in changed for scan in scans(node.right)):
+            if moves(node.right, changed):
                 return f"a {node.kind} join whose other side changed"
             return not_linear(node.left, changed)
         case _:

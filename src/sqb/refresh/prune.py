@@ -1,0 +1,78 @@
+"""A plan without the columns that nobody asks for.
+
+A change of a column that a query does not read is then no change, and a type that can't be
+compared does not stand in the way unless the query uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from sqb.refresh.ir import (
+    Aggregate,
+    Col,
+    Distinct,
+    Explode,
+    Expr,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    SetOperation,
+    Window,
+    output,
+)
+
+
+def pruned(node: Node) -> Node:
+    """The same rows from the columns that they are made of."""
+    return _prune(node, frozenset(output(node)))
+
+
+def _prune(node: Node, wanted: frozenset[Col]) -> Node:
+    match node:
+        case Scan():
+            kept = tuple(pair for pair in node.columns if pair[0] in wanted)
+            return msgspec.structs.replace(node, columns=kept or node.columns[:1])
+        case Filter():
+            used = node.predicate.columns | (node.before.columns if node.before else frozenset())
+            below = _prune(node.child, wanted | used)
+            return msgspec.structs.replace(node, child=below)
+        case Project():
+            items = tuple(item for item in node.items if item[0] in wanted) or node.items[:1]
+            return Project(_prune(node.child, _read(expr for _, expr in items)), items)
+        case Explode():
+            below = _prune(node.child, (wanted | node.generator.columns) - set(node.made))
+            return msgspec.structs.replace(node, child=below)
+        case Join():
+            used = wanted | _read(
+                [*(e.left for e in node.equalities), *(e.right for e in node.equalities)]
+            )
+            used |= _read(node.residual)
+            left = _prune(node.left, used & frozenset(output(node.left)))
+            right = _prune(node.right, used & frozenset(output(node.right)))
+            return msgspec.structs.replace(node, left=left, right=right)
+        case Aggregate():
+            calls = tuple(call for call in node.calls if call[0] in wanted)
+            if not node.keys and not calls:
+                calls = node.calls[:1]
+            used = _read([*(e for _, e in node.keys), *(call.text for _, call in calls)])
+            return Aggregate(_prune(node.child, used), node.keys, calls)
+        case Window():
+            kept = tuple(item for item in node.items if item.column in wanted)
+            used = wanted - {item.column for item in node.items}
+            used |= _read(item.call.text for item in kept)
+            child = _prune(node.child, used)
+            return Window(child, kept) if kept else child
+        case Distinct():
+            return Distinct(_prune(node.child, frozenset(output(node.child))))
+        case SetOperation():
+            left, right = (_prune(s, frozenset(output(s))) for s in (node.left, node.right))
+            return msgspec.structs.replace(node, left=left, right=right)
+
+
+def _read(exprs: Iterable[Expr]) -> frozenset[Col]:
+    return frozenset(col for expr in exprs for col in expr.columns)
