@@ -167,6 +167,7 @@ class Project(Workspace):
         *,
         force: bool = False,
         full_refresh: bool = False,
+        refresh: str | None = None,
         fail_fast: bool = False,
         concurrency: int | None = None,
         listener: Listener | None = None,
@@ -175,8 +176,8 @@ class Project(Workspace):
     ) -> BuildResult:
         """Plan, then run what is stale. Spark is started only if there is work.
 
-        ``types`` narrows the selection (``sqb seed`` builds seeds alone); ``on_plan`` hears the
-        plan before anything runs.
+        ``refresh`` overrides what the models say about it. ``types`` narrows the selection
+        (``sqb seed`` builds seeds alone); ``on_plan`` hears the plan before anything runs.
         """
         selected = self.select(select, exclude)
         if types is not None:
@@ -199,6 +200,7 @@ class Project(Workspace):
             situation,
             observed,
             look,
+            refresh=refresh,
             fail_fast=fail_fast,
             concurrency=concurrency or self.config.settings.concurrency,
             listener=listener or (lambda _: None),
@@ -217,6 +219,7 @@ class Project(Workspace):
         observed: Observed,
         look: SourceLook,
         *,
+        refresh: str | None,
         fail_fast: bool,
         concurrency: int,
         listener: Listener,
@@ -227,6 +230,7 @@ class Project(Workspace):
         run_id = new_run_id()
         artifacts = Artifacts(self.work_dir / "runs" / run_id, plan, self.mask)
         run = self._run(run_id, situation, verdicts, observed, look)
+        run.refresh = refresh
         hear = artifacts.listening(listener)
         result = execute(
             run,

@@ -30,9 +30,9 @@ _OPTIONS = (
         "--refresh",
         envvar="SQB_REFRESH",
         type=click.Choice(["auto", "rows", "full"]),
-        default="auto",
-        show_default=True,
-        help="How tables are brought up to date in this run (rows: release 0.3).",
+        default=None,
+        help="How tables are brought up to date in this run: by rows wherever possible, always "
+        "in full, or whichever is cheaper (auto). Default: what each model says.",
     ),
     click.option("--virtual-env", envvar="SQB_VIRTUAL_ENV", hidden=True),
     click.option("--changes-only", is_flag=True, hidden=True),
@@ -50,13 +50,11 @@ def run_options(function: Callable[..., int | None]) -> Callable[..., int | None
     return function
 
 
-def refuse_later(options: dict[str, Any], refresh: str) -> None:
+def refuse_later(options: dict[str, Any]) -> None:
     """An option that was used before its release is an error, never silently nothing."""
     for name, value in options.items():
         if value:
             _refuse(f"--{name.replace('_', '-')}", _LATER[name])
-    if refresh == "rows":
-        _refuse("--refresh rows", "0.3")
 
 
 def _refuse(option: str, release: str) -> None:

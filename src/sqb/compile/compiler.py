@@ -157,6 +157,7 @@ def compile_model(path: str, content: bytes, config: Config, scope: Scope) -> Co
             for column, declared in header.columns.items()
             if declared.get("description")
         },
+        options=header.options,
     )
     return CompiledModel(
         name=name,

@@ -5,6 +5,8 @@ Everything here is a plain value that can be cached on disk; nothing knows what 
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from sqb.hashing import digest
@@ -27,6 +29,8 @@ class ModelSettings(msgspec.Struct, frozen=True, array_like=True):
     table_properties: dict[str, str]
     identity: str
     column_descriptions: dict[str, str] = {}
+    #: How its rows are kept up to date: the keys of the header that say so.
+    options: dict[str, Any] = {}
 
 
 class CompiledModel(msgspec.Struct, frozen=True, array_like=True):

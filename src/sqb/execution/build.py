@@ -146,11 +146,19 @@ def _walk(
         outcomes[name] = outcome
         run.publish(name, outcome.published)
         seconds = time.perf_counter() - began
-        return NodeResult(name, outcome.status, reason, seconds, outcome.rows)  # type: ignore[arg-type]
+        return NodeResult(
+            name,
+            outcome.status,  # type: ignore[arg-type]
+            reason,
+            seconds,
+            outcome.rows,
+            strategy=outcome.strategy,
+        )
 
     def cancel() -> None:
         if not stop.is_set():
             stop.set()
+            run.stopping.set()
             listener(Event("note", message="interrupted: cancelling what runs"))
         for sibling in list(sessions):
             interrupt(sibling, f"sqb-{run.id}")

@@ -37,16 +37,17 @@ def row_hashes(schema: Mapping[str, Any]) -> tuple[str, str] | None:
     return f"xxhash64({joined})", f"xxhash64({_SALT}, {joined})"
 
 
-def sums(hashes: tuple[str, str]) -> dict[str, str]:
-    """The aggregates over two hashes: name -> SQL.
+def sums(hashes: tuple[str, str], weight: str | None = None) -> dict[str, str]:
+    """The aggregates over two hashes: name -> SQL; of a change, ``weight`` is its rows' weight.
 
     Each hash is named three times; Spark computes it once per row.
     """
-    out = {"n": "count(1)"}
+    times = f"{weight} * " if weight else ""
+    out = {"n": f"sum({weight})" if weight else "count(1)"}
     for which, column in enumerate(hashes):
-        out[f"h{which}_0"] = f"sum({column} & {_MASK})"
-        out[f"h{which}_1"] = f"sum(shiftright({column}, {_BITS}) & {_MASK})"
-        out[f"h{which}_2"] = f"sum(shiftrightunsigned({column}, {2 * _BITS}))"
+        out[f"h{which}_0"] = f"sum({times}({column} & {_MASK}))"
+        out[f"h{which}_1"] = f"sum({times}(shiftright({column}, {_BITS}) & {_MASK}))"
+        out[f"h{which}_2"] = f"sum({times}shiftrightunsigned({column}, {2 * _BITS}))"
     return out
 
 
@@ -69,6 +70,20 @@ def combine(metrics: Mapping[str, int | None]) -> tuple[int, int, int]:
 def data_id(columns: str, count: int, first: int, second: int) -> str:
     """The data id of a table that sqb wrote: its columns and the hash of its rows."""
     return f"t:{columns[:32]}:{count}:{first:016x}:{second:016x}"
+
+
+def after(before: str, change: tuple[int, int, int]) -> str | None:
+    """The data id of a table after a change of its rows; None if it had none of this form.
+
+    >>> after("t:ab:3:0000000000000001:ffffffffffffffff", (-1, -1, 2))
+    't:ab:2:0000000000000000:0000000000000001'
+    """
+    kind, *parts = before.split(":")
+    if kind != "t" or len(parts) != 4:
+        return None
+    columns, count, first, second = parts
+    sums = (int(first, 16) + change[1], int(second, 16) + change[2])
+    return data_id(columns, int(count) + change[0], *(total % (1 << 64) for total in sums))
 
 
 def quote(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from sqb.planning.plan import Plan, PlannedNode
+from sqb.planning.plan import Plan, PlannedNode, Strategy
 
 Status = Literal["success", "failed", "blocked", "skipped", "reused", "unchanged", "current"]
 
@@ -30,6 +30,7 @@ class NodeResult(msgspec.Struct, frozen=True):
     rows: Rows | None = None
     error: dict[str, object] | None = None
     blocked_by: tuple[str, ...] = ()
+    strategy: Strategy | None = None
 
 
 def untouched(node: PlannedNode) -> NodeResult:

@@ -11,6 +11,7 @@ from sqb.errors import SqbError
 from sqb.execution.failures import explain
 from sqb.execution.files import bind_files, release_files
 from sqb.execution.reading import files_read, statement, view_statement
+from sqb.execution.rows import refresh_rows
 from sqb.execution.run import Published, Run
 from sqb.execution.seed import build_seed
 from sqb.execution.table import Layout, Outcome, write_table
@@ -86,12 +87,17 @@ def build_node(
         if node.materialized == "view":
             sent = view_statement(run, name)
             return build_view(run, session, name, states)
+        layout = layout_of(run, name)
         sent = statement(run, name)
         files = files_read(run, name)
         bind_files(session, run.sources, files)
         try:
+            way = refresh_rows(run, session, node, states, layout)
+            if isinstance(way, Outcome):
+                return way
             frame = session.sql(sent.text)
-            return write_table(run, session, name, frame, states, layout_of(run, name), files)
+            outcome = write_table(run, session, name, frame, states, layout, files)
+            return msgspec.structs.replace(outcome, strategy=way)
         finally:
             release_files(session, files)
     except Exception as error:

@@ -14,14 +14,14 @@ from sqb.compile.resolve import rebind
 from sqb.execution.content_hash import quote
 from sqb.execution.run import Run
 from sqb.execution.sources import files_below
-from sqb.execution.statement import pinned, render
+from sqb.execution.statement import render
 from sqb.sql.splice import Spliced
 from sqb.state.definition import unpack
 
 
 def statement(run: Run, name: str) -> Spliced:
     """The query of a model as it is sent to Spark to build a table."""
-    query = _own(run, name)
+    query = own(run, name)
     order, uses = _views(run, query)
     shared = {view for view in order if uses[view] > 1}
     body = _render(run, query, shared)
@@ -38,7 +38,7 @@ def statement(run: Run, name: str) -> Spliced:
 
 def view_statement(run: Run, name: str) -> Spliced:
     """The query of a view as the catalog keeps it: full names, nothing pinned."""
-    query = _own(run, name)
+    query = own(run, name)
     return render(
         query.sql,
         query.analysis,
@@ -54,13 +54,14 @@ def view_statement(run: Run, name: str) -> Spliced:
 
 def files_read(run: Run, name: str) -> list[str]:
     """The sources of files that a table reads, itself or through views."""
-    query = _own(run, name)
-    queries = [query, *(_behind(run, view) for view in _views(run, query)[0])]
+    query = own(run, name)
+    queries = [query, *(behind(run, view) for view in _views(run, query)[0])]
     names = (b.name for found in queries if found is not None for b in found.bindings)
     return files_below(run.compiled, names)
 
 
-def _own(run: Run, name: str) -> Query:
+def own(run: Run, name: str) -> Query:
+    """A model's query."""
     model = run.compiled.models[name]
     return Query(model.sql, model.analysis, run.compiled.bindings[name])
 
@@ -72,20 +73,20 @@ def _views(run: Run, query: Query) -> tuple[list[str], Counter[str]]:
 
     def visit(query: Query) -> None:
         for binding in query.bindings:
-            if not _is_view(run, binding.name):
+            if not is_view(run, binding.name):
                 continue
             uses[binding.name] += 1
             if uses[binding.name] == 1:
-                behind = _behind(run, binding.name)
-                if behind is not None:
-                    visit(behind)
+                inner = behind(run, binding.name)
+                if inner is not None:
+                    visit(inner)
                 order.append(binding.name)
 
     visit(query)
     return order, uses
 
 
-def _is_view(run: Run, name: str) -> bool:
+def is_view(run: Run, name: str) -> bool:
     """Is the input a view of this project? Someone else's is read by its name."""
     expected, facts = run.situation.expected.get(name), run.relation(name)
     if expected is None:
@@ -93,11 +94,11 @@ def _is_view(run: Run, name: str) -> bool:
     return facts.kind == "view" if facts is not None else expected.materialized == "view"
 
 
-def _behind(run: Run, name: str) -> Query | None:
+def behind(run: Run, name: str) -> Query | None:
     """The query behind a view: the project's own, or the older one that the catalog holds."""
     expected, record = run.expected(name), run.record(name)
     if record is None or record.query == expected.query:
-        return _own(run, name)
+        return own(run, name)
     head = run.heads[(expected.namespace, expected.relation)]
     text = unpack(run.facts.definition(head.location))
     if text is None:
@@ -112,23 +113,18 @@ def _render(run: Run, query: Query, shared: set[str]) -> Spliced:
     def input_sql(name: str, travels: bool) -> tuple[str, bool]:
         if name in shared:
             return _cte(name), True
-        if _is_view(run, name):
+        if is_view(run, name):
             return f"(\n{_view_text(run, name, shared)}\n)", True
-        if name not in run.situation.expected:
-            return run.read_source(name, travels)
-        facts = run.relation(name)
-        if travels or facts is None or facts.kind == "view":
-            return run.place(name), False
-        return pinned(run.place(name), facts)
+        return run.read(name, travels)
 
     return render(query.sql, query.analysis, query.bindings, input_sql, run.situation.constants)
 
 
 def _view_text(run: Run, name: str, shared: set[str]) -> str:
-    behind = _behind(run, name)
-    if behind is None:
+    query = behind(run, name)
+    if query is None:
         return f"SELECT * FROM {run.place(name)}"
-    return _render(run, behind, shared).text
+    return _render(run, query, shared).text
 
 
 def _cte(name: str) -> str:

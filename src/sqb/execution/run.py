@@ -13,7 +13,7 @@ import msgspec
 
 from sqb.compile.nodes import Compiled
 from sqb.execution.sources import SourceLook
-from sqb.execution.statement import full_name
+from sqb.execution.statement import full_name, pinned
 from sqb.execution.volume import bytes_behind
 from sqb.identity.data_id import UNKNOWN, InputState, source_data, view_state
 from sqb.identity.expected import Expected, compose_version
@@ -21,11 +21,13 @@ from sqb.lake.catalog import Head
 from sqb.lake.facts import FactsCache
 from sqb.lake.lake import Lake
 from sqb.lake.metadata import TableFacts
+from sqb.lake.versions import Snapshot, versions
 from sqb.planning.cascade import Verdict
 from sqb.planning.plan import Plan
 from sqb.planning.situation import Situation, definition_local
 from sqb.planning.tolerance import as_consumed, kept_sources
 from sqb.project.config import Config
+from sqb.refresh.reasons import RULES
 from sqb.sql.version import scheme
 from sqb.state.record import Consumed, Record, owner_of
 
@@ -70,6 +72,8 @@ class Run:
         self.facts = facts
         self.environ = environ
         self.pool: SessionPool | None = None
+        self.stopping = threading.Event()
+        self.refresh: str | None = None
         self._tolerant = {n: s for n, s in situation.sightings.items() if s.tolerance is not None}
         self._published: dict[str, Published] = {}
         self._lock = threading.Lock()
@@ -148,10 +152,38 @@ class Run:
 
         return as_consumed(states, kept, view, self.state, self.situation.constants), kept
 
+    def refresh_of(self, name: str) -> str:
+        """How a model may be refreshed: as this run wishes, else as its header says."""
+        return self.refresh or str(
+            self.compiled.models[name].settings.options.get("refresh", "auto")
+        )
+
     def place(self, name: str) -> str:
         """The full name of a node's relation."""
         expected = self.expected(name)
         return full_name(self.catalog.name, expected.namespace, expected.relation)
+
+    def table(self, name: str) -> str:
+        """The full name of a node's or source's table."""
+        known = name in self.situation.expected
+        return self.place(name) if known else self.sources.table(name)
+
+    def versions(self, name: str) -> dict[int, Snapshot]:
+        """The versions that the metadata of a node's or source's table tells of."""
+        if name not in self.situation.expected:
+            return self.sources.versions(name)
+        done, expected = self.published(name), self.expected(name)
+        head = done.head if done else self.heads[(expected.namespace, expected.relation)]
+        return versions(self.facts.document(head.location))
+
+    def read(self, name: str, travels: bool = False) -> tuple[str, bool]:
+        """SQL that reads an input as this run finds it, and whether it is a sub-select."""
+        if name not in self.situation.expected:
+            return self.read_source(name, travels)
+        facts = self.relation(name)
+        if travels or facts is None or facts.kind == "view":
+            return self.place(name), False
+        return pinned(self.place(name), facts)
 
     def read_source(self, name: str, travels: bool, *, pin: bool = True) -> tuple[str, bool]:
         """SQL that reads a source, and whether it is a sub-select."""
@@ -213,6 +245,8 @@ class Run:
             pins=self._pins([*states, *through]),
             seen=self._seen([*states, *through]),
             owner=owner_of(self.config),
+            clock=dict(self.situation.constants),
+            rules=RULES,
         )
 
     def _pins(self, names: Iterable[str]) -> dict[str, int]:

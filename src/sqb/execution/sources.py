@@ -33,6 +33,7 @@ from sqb.lake.catalog import Head
 from sqb.lake.facts import FactsCache
 from sqb.lake.foreign import open_foreign
 from sqb.lake.metadata import TableFacts
+from sqb.lake.versions import Snapshot, versions
 from sqb.project.source_specs import Freshness
 from sqb.state.record import Record
 
@@ -58,6 +59,7 @@ class SourceLook:
         self.facts: dict[str, TableFacts] = {}
         self._heads, self._lake_facts = heads, facts
         self._former: dict[str, SourceTable] = {}
+        self._documents: dict[str, tuple[FactsCache, str]] = {}
         self._why: dict[str, str] = {}
         self._physical: dict[str, Physical] = {}
         others = _foreign_heads(compiled, conf, self._why)
@@ -69,6 +71,7 @@ class SourceLook:
                 head = there.get((source.namespace, source.table))
                 if head is not None and source.catalog is None:
                     self.facts[name] = facts.get(head.location)
+                    self._documents[name] = (facts, head.location)
                 elif head is not None:
                     self._read_foreign(name, head, foreign)
         self._openable = frozenset(others)
@@ -84,6 +87,7 @@ class SourceLook:
         """Someone else's metadata may lie where only Spark can read it."""
         try:
             self.facts[name] = facts.get(head.location)
+            self._documents[name] = (facts, head.location)
         except SqbError as error:
             self._why[name] = error.message
 
@@ -94,6 +98,16 @@ class SourceLook:
             head = self._heads.get((source.namespace, source.table)) if source.in_lake else None
             if head is not None:
                 self.facts[name] = self._lake_facts.get(head.location)
+                self._documents[name] = (self._lake_facts, head.location)
+
+    def versions(self, name: str) -> dict[int, Snapshot]:
+        """The versions that a table's metadata tells of."""
+        cache, location = self._documents[name]
+        return versions(cache.document(location))
+
+    def table(self, name: str) -> str:
+        """The full name of a source that is a table."""
+        return _table(self.compiled.sources.get(name) or self._former[name], self.catalog)
 
     # What is there
 
@@ -281,11 +295,15 @@ def read_source(
             constants,
         ).text
         return f"(\n{body}\n)", True
-    parts = [part for part in (source.catalog or catalog, source.namespace, source.table) if part]
-    table, found = full_name(*parts), facts.get(name)
+    table, found = _table(source, catalog), facts.get(name)
     if travels or found is None or found.kind == "view":
         return table, False
     return pinned(table, found)
+
+
+def _table(source: SourceTable, catalog: str) -> str:
+    parts = (source.catalog or catalog, source.namespace, source.table)
+    return full_name(*(part for part in parts if part))
 
 
 def files_view(name: str) -> str:

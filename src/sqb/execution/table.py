@@ -24,6 +24,7 @@ from sqb.lake.publish import FRESH_TABLE_PROPERTIES, Overtaken
 from sqb.lake.shape import Shape
 from sqb.lake.staging import Staged
 from sqb.lake.types import iceberg_schema, spark_type
+from sqb.planning.plan import Strategy
 from sqb.planning.situation import bound
 from sqb.state.definition import pack
 from sqb.state.record import Record, decode, encode, untouched
@@ -42,6 +43,7 @@ class Outcome(msgspec.Struct, frozen=True):
     status: str
     rows: Rows | None = None
     amended: bool = False
+    strategy: Strategy | None = None
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -72,12 +74,12 @@ def write_table(
         metrics = _write(run, session, frame, schema, staged, layout)
         reached("publish:3")
         check_unchanged(run.sources, files)
-        facts = _staged_facts(run, staged)
+        facts = staged_facts(run, staged)
         data, columns, count = _identify(run, session, schema, staged, facts, metrics)
         kept = _cut_off(run, name, states, staged, facts, data, layout)
         if kept is not None:
             return kept
-        return _publish(run, name, states, staged, layout, data, columns, count)
+        return publish(run, name, states, staged, layout, data, columns, count)
     except Overtaken as overtaken:
         return adopt(run, name, states, overtaken)
     finally:
@@ -89,7 +91,8 @@ def columns_id(columns: tuple[Column, ...]) -> str:
     return digest(*(part for c in columns for part in (c.name, spark_type(c.type))))
 
 
-def _staged_facts(run: Run, staged: Staged) -> TableFacts:
+def staged_facts(run: Run, staged: Staged) -> TableFacts:
+    """The facts of what was written under the alias."""
     facts = run.catalog.staged_facts(staged, run.facts)
     if facts is None:
         raise SqbError(
@@ -252,24 +255,65 @@ def _cut_off(
         return None
     if base.partitioning != facts.partitioning or base.sort_order != facts.sort_order:
         return None
-    record = run.make_record(name, states, base, data=data, schema=before.schema, rows=before.rows)
-    record = msgspec.structs.replace(record, snapshot=before.snapshot)
-    rows = Rows(0, 0, before.rows)
-    wanted = wanted_properties(run, name, layout)
-    if all(base.properties.get(k) == v for k, v in wanted.items() if k != DEFINITION) and not (
-        _managed(base) - set(wanted)
-    ):
-        return Outcome(Published(staged.base, base, record), "unchanged", rows, amended=True)
+    kept = unchanged(run, name, states, staged.base, base, before, layout)
+    if kept is not None:
+        return kept
     run.catalog.discard(staged, run.facts)
+    return _redress(run, name, states, staged.base, base, before, layout)
+
+
+def unchanged(
+    run: Run,
+    name: str,
+    states: Mapping[str, InputState],
+    head: Head,
+    base: TableFacts,
+    before: Record,
+    layout: Layout,
+) -> Outcome | None:
+    """The table as it stands, recorded with what it was now made from; None if its properties are
+    not those that it shall have."""
+    wanted = wanted_properties(run, name, layout)
+    kept = all(base.properties.get(k) == v for k, v in wanted.items() if k != DEFINITION)
+    if not kept or _managed(base) - set(wanted):
+        return None
+    record = _confirmed(run, name, states, base, before)
+    return Outcome(
+        Published(head, base, record), "unchanged", Rows(0, 0, before.rows), amended=True
+    )
+
+
+def _redress(
+    run: Run,
+    name: str,
+    states: Mapping[str, InputState],
+    head: Head,
+    base: TableFacts,
+    before: Record,
+    layout: Layout,
+) -> Outcome:
+    """The same rows with other properties: a commit of these alone."""
+    record = _confirmed(run, name, states, base, before)
     head = run.catalog.publish_properties(
-        namespace=staged.base.namespace,
-        table=staged.base.name,
-        base=staged.base,
+        namespace=head.namespace,
+        table=head.name,
+        base=head,
         run_id=run.id,
-        properties=wanted,
+        properties=wanted_properties(run, name, layout),
         make_stamp=lambda _: encode(record),
     )
-    return Outcome(Published(head, run.facts.get(head.location), record), "unchanged", rows)
+    facts = run.facts.get(head.location)
+    return Outcome(Published(head, facts, record), "unchanged", Rows(0, 0, before.rows))
+
+
+def _confirmed(
+    run: Run, name: str, states: Mapping[str, InputState], base: TableFacts, before: Record
+) -> Record:
+    """The record of rows that were found to be what the inputs of now give."""
+    record = run.make_record(
+        name, states, base, data=before.data, schema=before.schema, rows=before.rows
+    )
+    return msgspec.structs.replace(record, snapshot=before.snapshot)
 
 
 def _managed(facts: TableFacts) -> set[str]:
@@ -290,7 +334,7 @@ def wanted_properties(run: Run, name: str, layout: Layout) -> dict[str, str]:
     }
 
 
-def _publish(
+def publish(
     run: Run,
     name: str,
     states: Mapping[str, InputState],
@@ -300,6 +344,7 @@ def _publish(
     columns: str,
     count: int | None,
 ) -> Outcome:
+    """Make what is staged the table, with its stamp."""
     expected = run.expected(name)
     made: list[Record] = []
 

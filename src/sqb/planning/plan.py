@@ -32,12 +32,13 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 class Strategy(msgspec.Struct, frozen=True):
-    """How a table is brought up to date."""
+    """How a table is brought up to date; ``code`` says why, where a rebuild has a reason."""
 
     name: str
     why: str
     key: tuple[str, ...] | None = None
     rejected: tuple[dict[str, str], ...] = ()
+    code: str | None = None
 
 
 class PlannedNode(msgspec.Struct, frozen=True):

@@ -93,7 +93,7 @@ KEYS: dict[str, Key] = {
     "table_properties": _i(kv.properties, default={}),
     "replay_on_change": Key(kv.replay),
     "run_despite_unchanged": Key(kv.despite, since="0.5"),
-    "refresh": Key(kv.choice("auto", "rows", "full"), values_since={"rows": "0.3"}),
+    "refresh": Key(kv.choice("auto", "rows", "full"), values_since={"rows": None}),
     "row_state": Key(kv.choice("off", "auto"), values_since={"auto": "0.3"}),
     "row_audit": Key(kv.row_audit, since="0.3", default="off"),
     "audits": Key(kv.audits, since="0.5", default=[]),
@@ -105,6 +105,13 @@ KEYS: dict[str, Key] = {
     "enabled": Key(kv.flag),
 }
 ALIASES = {"query_change_backfill": "replay_on_change"}
+#: Keys that say how a table's rows are kept up to date.
+_REFRESH = frozenset(
+    {"refresh", "row_state", "row_audit", "unique_key", "group_key", "incremental_strategy"}
+    | {"append_from", "on_retraction", "deletes", "on_schema_change", "full_refresh"}
+    | {"snapshot_strategy", "updated_at", "check_columns", "invalidate_hard_deletes"}
+    | {"replay_on_change"}
+)
 _LAYOUT = ("partitioned_by", "sorted_by", "table_properties")
 
 
@@ -127,6 +134,11 @@ class ModelConfig(msgspec.Struct, frozen=True):
     identity: str
     #: Canonical JSON of the physical layout alone.
     layout: str
+
+    @property
+    def options(self) -> dict[str, object]:
+        """What it says about keeping the table's rows up to date."""
+        return {key: value for key, value in self.values.items() if key in _REFRESH}
 
 
 def canonical(value: object) -> str:

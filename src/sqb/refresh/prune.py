@@ -62,11 +62,11 @@ def _prune(node: Node, wanted: frozenset[Col]) -> Node:
             used = _read([*(e for _, e in node.keys), *(call.text for _, call in calls)])
             return Aggregate(_prune(node.child, used), node.keys, calls)
         case Window():
-            kept = tuple(item for item in node.items if item.column in wanted)
+            windows = tuple(item for item in node.items if item.column in wanted)
             used = wanted - {item.column for item in node.items}
-            used |= _read(item.call.text for item in kept)
+            used |= _read(item.call.text for item in windows)
             child = _prune(node.child, used)
-            return Window(child, kept) if kept else child
+            return Window(child, windows) if windows else child
         case Distinct():
             return Distinct(_prune(node.child, frozenset(output(node.child))))
         case SetOperation():

@@ -28,16 +28,9 @@ from sqb.refresh.ir import (
     moved_filters,
     output,
 )
+from sqb.refresh.reasons import Rejected
 from sqb.refresh.restrict import Keys, restrict
 from sqb.refresh.script import Script
-
-
-class Rejected(msgspec.Struct, frozen=True):
-    """A way that does not apply: a stable code and a sentence."""
-
-    name: str
-    code: str
-    why: str
 
 
 class Append(msgspec.Struct, frozen=True):
@@ -107,6 +100,11 @@ class Situation(msgspec.Struct, frozen=True):
     def changed(self) -> frozenset[str]:
         """The sources whose rows moved."""
         return frozenset(name for name, change in self.changes.items() if change.way != "none")
+
+    @property
+    def moves(self) -> bool:
+        """Can the result be another?"""
+        return moves(self.plan.root, self.changed)
 
 
 def choose(situation: Situation, script: Script) -> Choice:

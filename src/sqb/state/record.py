@@ -32,7 +32,9 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     which of them moved. ``pins`` has the snapshot of every table that was read, also through
     views: what a refresh by rows starts from, so upkeep must keep it. ``seen`` says of each source
     that is watched by a value which version of it gave the value. ``owner`` names the project and
-    the target schema it was built for. ``ts`` is in microseconds since the epoch.
+    the target schema it was built for. ``clock`` has the constants as its queries, and the views
+    they see through, found them; ``rules`` the version of the rules of row-level refresh.
+    ``ts`` is in microseconds since the epoch.
     """
 
     node: str
@@ -57,6 +59,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     pins: dict[str, int] = {}
     seen: dict[str, str] = {}
     owner: str = ""
+    clock: dict[str, str] = {}
+    rules: str = ""
 
     def read(self) -> dict[str, str]:
         """The data ids of all that it was made from, also behind views."""

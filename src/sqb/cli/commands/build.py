@@ -22,7 +22,7 @@ def build(
     *,
     force: bool,
     full_refresh: bool,
-    refresh: str,
+    refresh: str | None,
     no_tests: bool,  # noqa: ARG001 - there are no tests, audits and loaders to leave out yet
     no_audits: bool,  # noqa: ARG001
     no_load: bool,  # noqa: ARG001
@@ -31,13 +31,14 @@ def build(
     **later: Any,
 ) -> int:
     """Build and tell about it."""
-    refuse_later(later, refresh)
+    refuse_later(later)
     with call.project() as project:
         return run_build(
             call,
             project,
             force=force,
             full_refresh=full_refresh,
+            refresh=refresh,
             fail_fast=fail_fast,
             concurrency=concurrency,
         )
@@ -51,6 +52,7 @@ def run_build(
     full_refresh: bool,
     fail_fast: bool,
     concurrency: int | None,
+    refresh: str | None = None,
     types: frozenset[str] | None = None,
 ) -> int:
     """Build what is selected; the exit code."""
@@ -72,6 +74,7 @@ def run_build(
             call.exclude,
             force=force,
             full_refresh=full_refresh,
+            refresh=refresh,
             fail_fast=fail_fast,
             concurrency=concurrency,
             listener=progress.hear,

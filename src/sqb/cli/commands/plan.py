@@ -20,12 +20,12 @@ def plan(
     *,
     force: bool,
     full_refresh: bool,
-    refresh: str,
+    refresh: str | None,  # noqa: ARG001 - decided while running
     fail_on: tuple[str, ...],
     **later: Any,
 ) -> int:
     """Plan and print."""
-    refuse_later(later, refresh)
+    refuse_later(later)
     with call.project() as project:
         found = project.plan(
             call.select,
