@@ -40,9 +40,9 @@ from sqb.lake.shape import Shape
 from sqb.lake.staging import Staged
 from sqb.lake.types import spark_type
 from sqb.planning.plan import PlannedNode, Strategy
+from sqb.planning.row_gates import refuse
 from sqb.refresh.build import Plan
 from sqb.refresh.cost import affordable
-from sqb.refresh.gates import refuse
 from sqb.refresh.ir import Aggregate, Col, Node, Window, inputs, output
 from sqb.refresh.reasons import Refused, Rejected
 from sqb.refresh.script import COPIES, WEIGHT, Script, text
