@@ -19,6 +19,7 @@ from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
 from sqb.execution.content_hash import quote
 from sqb.execution.events import Rows
 from sqb.execution.run import Run
+from sqb.execution.sizes import counted, sizes_of
 from sqb.execution.statement import full_name
 from sqb.execution.steps import Keys, Range, Steps, measured
 from sqb.execution.table import (
@@ -31,6 +32,7 @@ from sqb.execution.table import (
     staged_facts,
     unchanged,
 )
+from sqb.execution.telling import full, told, with_numbers
 from sqb.execution.understanding import understand
 from sqb.identity.data_id import InputState
 from sqb.lake.failpoints import reached
@@ -42,19 +44,12 @@ from sqb.lake.types import spark_type
 from sqb.planning.plan import PlannedNode, Strategy
 from sqb.planning.row_gates import refuse
 from sqb.refresh.build import Plan
-from sqb.refresh.cost import affordable
+from sqb.refresh.cost import Sizes, affordable, estimate_full, refuse_keys, worth_looking
 from sqb.refresh.ir import Aggregate, Col, Node, Window, inputs, output
 from sqb.refresh.reasons import Refused, Rejected
-from sqb.refresh.script import COPIES, WEIGHT, Script, text
+from sqb.refresh.script import COPIES, WEIGHT, Script
 from sqb.refresh.signed import Target, exact, signed_change
-from sqb.refresh.strategies import (
-    AffectedKey,
-    Choice,
-    GroupMerge,
-    Option,
-    Situation,
-    choose,
-)
+from sqb.refresh.strategies import AffectedKey, Choice, Option, Situation, choose
 from sqb.sql.fragments import Unsupported
 from sqb.state.record import Record, untouched
 
@@ -90,16 +85,6 @@ def refresh_rows(
         return full("ROW_ERROR", why, (Rejected("rows", "ROW_ERROR", why),))
 
 
-def full(code: str, why: str, rejected: Sequence[Rejected] = ()) -> Strategy:
-    """The strategy of a full rebuild, with its reason."""
-    return Strategy(
-        "full",
-        why,
-        rejected=tuple({"name": r.name, "code": r.code, "why": r.why} for r in rejected),
-        code=code,
-    )
-
-
 class _Refresh:
     """One table on its way from the inputs of its record to those of this run."""
 
@@ -116,6 +101,8 @@ class _Refresh:
         self.name = node.name
         self.steps: Steps | None = None
         self.mode = run.refresh_of(node.name)
+        self.account = run.accounts[node.name]
+        self.sizes = Sizes({}, None, None)
 
     def close(self) -> None:
         if self.steps is not None:
@@ -132,14 +119,18 @@ class _Refresh:
         for source in sources.values():
             if source.change.way == "unknown":
                 raise Refused("NO_CHANGE_SET", f"{source.name}: {source.change.reason}")
-        option, choice, signed = self._choose(base, plan, sources)
+        self.sizes = sizes_of(base, record, sources)
+        self.account.full = estimate_full(plan.root, self.sizes, record.spent)
+        worth_looking(plan.root, self.sizes, record.spent, run.config.refresh, self.mode)
+        option, choice, signed = self._choose(record, base, plan, sources)
         if option is None or signed is None:
             why = "what changed in the inputs is not read by the query"
+            self.account.take("skip", None, None, self.sizes)
             strategy = Strategy("skip", why, code="NET_CHANGE_EMPTY")
             return msgspec.structs.replace(self._nothing(record, base), strategy=strategy)
         strategy = told(option, choice, plan)
         outcome = self._apply(record, base, signed)
-        return msgspec.structs.replace(outcome, strategy=strategy)
+        return msgspec.structs.replace(outcome, strategy=with_numbers(strategy, self.account))
 
     def _ask(self, name: str) -> tuple[str, ...]:
         text, is_select = self.run.read(name)
@@ -148,7 +139,7 @@ class _Refresh:
     # What to do
 
     def _choose(
-        self, base: TableFacts, plan: Plan, sources: Mapping[str, Source]
+        self, record: Record, base: TableFacts, plan: Plan, sources: Mapping[str, Source]
     ) -> tuple[Option | None, Choice, DataFrame | None]:
         bound = Bound(self.run, self.session, sources)
         script = Script(bound.relation, quote)
@@ -156,6 +147,7 @@ class _Refresh:
         types = self._types(plan, script, steps)
         self._same_shape(base, plan, types)
         changes = bound.bind(steps)
+        self.sizes = counted(self.sizes, changes)
         situation = Situation(plan, changes, types, old_versions(sources))
         choice = choose(situation, script)
         if not situation.moves:
@@ -163,7 +155,11 @@ class _Refresh:
         if not choice.options:
             last = choice.rejected[-1]
             raise Refused(last.code, last.why)
-        option = affordable(choice, situation, self._numbers(sources), self.mode)
+        limits = self.run.config.refresh
+        found = affordable(choice, plan.root, self.sizes, record.spent, limits, self.mode)
+        option = found.option
+        self.account.take(option.name, found.way, found.full, self.sizes)
+        steps.heard = lambda step, keys: self._hear(option, step, keys)
         names = tuple(quote(column.name) for column in base.columns)
         kinds = tuple(types[col] for col in output(plan.root))
         target = Target(self._standing(), names, kinds)
@@ -216,11 +212,11 @@ class _Refresh:
             return f"(SELECT * FROM {table} WHERE false) AS sqb_t"
         return f"{table} VERSION AS OF {facts.snapshot_id}"
 
-    def _numbers(self, sources: Mapping[str, Source]) -> dict[str, int | None]:
-        return {
-            name: source.facts.total_records if source.facts is not None else None
-            for name, source in sources.items()
-        }
+    def _hear(self, option: Option, step: str, keys: Keys) -> None:
+        """Give up if too many of the table's own keys changed."""
+        if isinstance(option, AffectedKey) and step == option.keys:
+            self.account.keys = keys.count
+            refuse_keys(self.name, keys.count, self.sizes, self.run.config.refresh, self.mode)
 
     # Doing it
 
@@ -237,6 +233,7 @@ class _Refresh:
         run, name = self.run, self.name
         schema = frame.drop(WEIGHT, COPIES).schema.jsonValue()
         change = _measure(frame, schema)
+        self.account.written = change.come + change.gone
         if not change.come and not change.gone:
             return self._nothing(record, base)
         expected = run.expected(name)
@@ -340,23 +337,3 @@ def _stored(kind: str) -> str:
     """A type of Spark as Iceberg holds it."""
     kept = {"tinyint": "int", "smallint": "int"}
     return kept.get(kind, kind).replace(", ", ",")
-
-
-def told(option: Option, choice: Choice, plan: Plan) -> Strategy:
-    """The strategy as users read it."""
-    names = dict(zip(output(plan.root), plan.names, strict=True))
-    key: tuple[str, ...] | None = None
-    if isinstance(option, AffectedKey):
-        key = tuple(text(expr, lambda col: names.get(col, col.name)) for expr in option.key)
-    if isinstance(option, GroupMerge):
-        key = tuple(plan.names[place] for place in option.keys)
-    rejected = tuple({"name": r.name, "code": r.code, "why": r.why} for r in choice.rejected)
-    return Strategy(option.name, _WHY[option.name], key, rejected)
-
-
-_WHY = {
-    "append": "rows only came, and each gives rows of its own",
-    "group_merge": "the aggregates of the change are merged into their groups",
-    "affected_key": "the rows of the keys that changed are computed again",
-    "bag_merge": "the exact change is applied row by row",
-}

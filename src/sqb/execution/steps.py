@@ -7,7 +7,7 @@ tells its range, which lets Iceberg leave out files, and its size, which lets th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -61,6 +61,8 @@ class Steps:
         self.session = session
         self.script = script
         self.keys: dict[str, Keys] = {}
+        #: Told of every set of keys that was computed; it may give up.
+        self.heard: Callable[[str, Keys], None] = lambda _name, _keys: None
         self._views: list[str] = []
 
     def close(self) -> None:
@@ -96,6 +98,7 @@ class Steps:
                 made = self.compute(step.name, self.session.sql(self._text(step.name)))
                 if step.name in ranged:
                     self.keys[step.name] = measured(made)
+                    self.heard(step.name, self.keys[step.name])
         return self.session.sql(self._text(name))
 
     def _text(self, name: str) -> str:

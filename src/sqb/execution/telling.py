@@ -1,0 +1,64 @@
+"""A strategy as users read it: its name and key, why it is taken, why the others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from sqb.execution.accounts import Account
+from sqb.planning.plan import Numbers, Strategy
+from sqb.refresh.build import Plan
+from sqb.refresh.cost import Estimate
+from sqb.refresh.ir import output
+from sqb.refresh.reasons import Rejected
+from sqb.refresh.script import text
+from sqb.refresh.strategies import AffectedKey, Choice, GroupMerge, Option
+
+_WHY = {
+    "append": "rows only came, and each gives rows of its own",
+    "group_merge": "the aggregates of the change are merged into their groups",
+    "affected_key": "the rows of the keys that changed are computed again",
+    "bag_merge": "the exact change is applied row by row",
+}
+
+
+def told(option: Option, choice: Choice, plan: Plan) -> Strategy:
+    """The strategy as users read it."""
+    names = dict(zip(output(plan.root), plan.names, strict=True))
+    key: tuple[str, ...] | None = None
+    if isinstance(option, AffectedKey):
+        key = tuple(text(expr, lambda col: names.get(col, col.name)) for expr in option.key)
+    if isinstance(option, GroupMerge):
+        key = tuple(plan.names[place] for place in option.keys)
+    return Strategy(option.name, _WHY[option.name], key, reasons(choice.rejected))
+
+
+def full(code: str, why: str, rejected: Sequence[Rejected] = ()) -> Strategy:
+    """The strategy of a full rebuild, with its reason."""
+    return Strategy("full", why, rejected=reasons(rejected), code=code)
+
+
+def reasons(rejected: Sequence[Rejected]) -> tuple[dict[str, str], ...]:
+    """Why ways were not taken, as values of JSON."""
+    return tuple({"name": r.name, "code": r.code, "why": r.why} for r in rejected)
+
+
+def numbers(
+    way: Estimate | None, full: Estimate | None, changed: int | None, keys: int | None = None
+) -> Numbers:
+    """Estimates as users read them."""
+    return Numbers(
+        round(way.seconds, 1) if way is not None else None,
+        round(full.seconds, 1) if full is not None else None,
+        way.runs if way is not None else 0,
+        full.runs if full is not None else 0,
+        changed,
+        keys,
+    )
+
+
+def with_numbers(strategy: Strategy, account: Account) -> Strategy:
+    """The strategy with what was foreseen and counted in this run."""
+    found = numbers(account.guess, account.full, account.changed, account.keys)
+    return strategy if found == Numbers() else msgspec.structs.replace(strategy, estimate=found)
