@@ -32,7 +32,7 @@ from sqb.execution.table import (
     staged_facts,
     unchanged,
 )
-from sqb.execution.telling import full, told, with_numbers
+from sqb.execution.telling import full, refusals, told, with_numbers
 from sqb.execution.understanding import understand
 from sqb.identity.data_id import InputState
 from sqb.lake.failpoints import reached
@@ -65,17 +65,13 @@ def refresh_rows(
     layout: Layout,
 ) -> Outcome | Strategy:
     """Refresh a table by rows; or the strategy ``full`` with the reason why that can't be."""
+    refresh = _Refresh(run, session, node, states, layout)
     try:
-        refresh = _Refresh(run, session, node, states, layout)
-        try:
-            return refresh.outcome()
-        finally:
-            refresh.close()
+        return refresh.outcome()
     except Refused as refused:
-        rejected = Rejected("rows", refused.code, refused.why)
-        return full(refused.code, refused.why, (rejected,))
+        return full(refused.code, refused.why, refusals(refresh.choice, refused))
     except Unsupported as found:
-        return full(found.code, str(found), (Rejected("rows", found.code, str(found)),))
+        return full(found.code, found.what, (Rejected("rows", found.code, found.what),))
     except SqbError:
         raise
     except Exception as error:
@@ -83,6 +79,8 @@ def refresh_rows(
             raise
         why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return full("ROW_ERROR", why, (Rejected("rows", "ROW_ERROR", why),))
+    finally:
+        refresh.close()
 
 
 class _Refresh:
@@ -103,6 +101,7 @@ class _Refresh:
         self.mode = run.refresh_of(node.name)
         self.account = run.accounts[node.name]
         self.sizes = Sizes({}, None, None)
+        self.choice: Choice | None = None
 
     def close(self) -> None:
         if self.steps is not None:
@@ -149,7 +148,7 @@ class _Refresh:
         changes = bound.bind(steps)
         self.sizes = counted(self.sizes, changes)
         situation = Situation(plan, changes, types, old_versions(sources))
-        choice = choose(situation, script)
+        self.choice = choice = choose(situation, script)
         if not situation.moves:
             return None, choice, None
         if not choice.options:

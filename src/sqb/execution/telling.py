@@ -11,7 +11,7 @@ from sqb.planning.plan import Numbers, Strategy
 from sqb.refresh.build import Plan
 from sqb.refresh.cost import Estimate
 from sqb.refresh.ir import output
-from sqb.refresh.reasons import Rejected
+from sqb.refresh.reasons import Refused, Rejected
 from sqb.refresh.script import text
 from sqb.refresh.strategies import AffectedKey, Choice, GroupMerge, Option
 
@@ -37,6 +37,14 @@ def told(option: Option, choice: Choice, plan: Plan) -> Strategy:
 def full(code: str, why: str, rejected: Sequence[Rejected] = ()) -> Strategy:
     """The strategy of a full rebuild, with its reason."""
     return Strategy("full", why, rejected=reasons(rejected), code=code)
+
+
+def refusals(choice: Choice | None, refused: Refused) -> list[Rejected]:
+    """Why each way is not taken, those that would give the right rows last."""
+    if choice is None:
+        return [Rejected("rows", refused.code, refused.why)]
+    able = [Rejected(option.name, refused.code, refused.why) for option in choice.options]
+    return [*choice.rejected, *able]
 
 
 def reasons(rejected: Sequence[Rejected]) -> tuple[dict[str, str], ...]:
