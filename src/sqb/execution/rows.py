@@ -18,6 +18,7 @@ from sqb.execution import content_hash
 from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
 from sqb.execution.content_hash import quote
 from sqb.execution.events import Rows
+from sqb.execution.row_audit import audit_rows, due
 from sqb.execution.run import Run
 from sqb.execution.sizes import counted, sizes_of
 from sqb.execution.statement import full_name
@@ -45,6 +46,7 @@ from sqb.planning.plan import PlannedNode, Strategy
 from sqb.planning.row_gates import refuse
 from sqb.refresh.build import Plan
 from sqb.refresh.cost import Sizes, affordable, estimate_full, refuse_keys, worth_looking
+from sqb.refresh.free import free_choice
 from sqb.refresh.ir import Aggregate, Col, Node, Window, inputs, output
 from sqb.refresh.reasons import Refused, Rejected
 from sqb.refresh.script import COPIES, WEIGHT, Script
@@ -102,6 +104,9 @@ class _Refresh:
         self.account = run.accounts[node.name]
         self.sizes = Sizes({}, None, None)
         self.choice: Choice | None = None
+        #: Is there only one right result, and by which columns are buckets of it made?
+        self.unique = False
+        self.bucket: tuple[str, ...] = ()
 
     def close(self) -> None:
         if self.steps is not None:
@@ -128,6 +133,8 @@ class _Refresh:
             strategy = Strategy("skip", why, code="NET_CHANGE_EMPTY")
             return msgspec.structs.replace(self._nothing(record, base), strategy=strategy)
         strategy = told(option, choice, plan)
+        known = {column.name for column in base.columns}
+        self.bucket = strategy.key if strategy.key and known.issuperset(strategy.key) else ()
         outcome = self._apply(record, base, signed)
         return msgspec.structs.replace(outcome, strategy=with_numbers(strategy, self.account))
 
@@ -147,6 +154,7 @@ class _Refresh:
         self._same_shape(base, plan, types)
         changes = bound.bind(steps)
         self.sizes = counted(self.sizes, changes)
+        self.unique = free_choice(plan.root, types, None) is None
         situation = Situation(plan, changes, types, old_versions(sources))
         self.choice = choice = choose(situation, script)
         if not situation.moves:
@@ -250,6 +258,7 @@ class _Refresh:
             total = None if record.rows is None else record.rows + change.come - change.gone
             if facts.total_records is not None and total not in (None, facts.total_records):
                 raise Refused("INTEGRITY", "the table did not hold what the change took away")
+            self._audit(record, base, staged)
             data = content_hash.after(record.data, change.sums) if change.sums else None
             if data is None:
                 data = f"s:{facts.uuid}:{facts.snapshot_id}"
@@ -259,6 +268,14 @@ class _Refresh:
             return adopt(run, name, self.states, overtaken)
         finally:
             run.catalog.discard(staged, run.facts)
+
+    def _audit(self, record: Record, base: TableFacts, staged: Staged) -> None:
+        """Compare what is staged with the query, if the header asks for it now."""
+        wish = str(self.run.compiled.models[self.name].settings.options.get("row_audit", "off"))
+        wanted = due(wish, record.refreshes)
+        if wanted is not None and self.unique:
+            args = (wanted, staged, base.columns, self.bucket)
+            audit_rows(self.run, self.session, self.name, *args)
 
     def _write(self, frame: DataFrame, base: TableFacts, staged: Staged, change: _Change) -> None:
         """Take rows away, then add rows: two commits under the alias, one for everyone else."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -75,6 +76,7 @@ class Run:
         self.pool: SessionPool | None = None
         self.stopping = threading.Event()
         self.refresh: str | None = None
+        self.folder: Path | None = None
         self.accounts: dict[str, Account] = {}
         self._tolerant = {n: s for n, s in situation.sightings.items() if s.tolerance is not None}
         self._published: dict[str, Published] = {}
