@@ -33,13 +33,13 @@ AFFECTED = Strategy(
 )
 CHEAPER = Strategy(
     "full",
-    "a rebuild takes about 1.2 s",
+    "a rebuild takes about 1.2s",
     rejected=(
         {"name": "append", "code": "HAS_DELETES", "why": "rows of raw.orders went"},
         {
             "name": "affected_key",
             "code": "CHEAPER_TO_REBUILD",
-            "why": "a rebuild takes about 1.2 s",
+            "why": "a rebuild takes about 1.2s",
         },
     ),
     code="CHEAPER_TO_REBUILD",

@@ -105,12 +105,11 @@ class Size(msgspec.Struct, frozen=True):
 
 
 class Sizes(msgspec.Struct, frozen=True):
-    """All that a refresh reads and writes. ``marks``: the table's deleted rows are only marked."""
+    """All that a refresh reads and writes: its sources, the bytes and rows of the table."""
 
     sources: Mapping[str, Size]
     bytes: int | None
     rows: int | None
-    marks: bool = False
 
     @property
     def input_bytes(self) -> int | None:
@@ -277,9 +276,9 @@ def changed_part(sizes: Sizes) -> float:
 
 
 def _touched(sizes: Sizes, part: float) -> float:
-    """The part of the target that is written again: whole files, where rows are not marked."""
+    """The part of the target that is written again: whole files."""
     rows = sizes.rows or 0
-    if sizes.marks or not sizes.bytes:
+    if not sizes.bytes:
         return part
     files = max(math.ceil(sizes.bytes / _FILE), 1)
     touched = min(sizes.moved if sizes.moved is not None else rows, rows)
@@ -362,8 +361,7 @@ def refuse_keys(name: str, keys: int, sizes: Sizes, limits: RefreshConfig, mode:
     """Raise ``Refused`` if so many of the table's keys changed that a rebuild is cheaper."""
     if mode != "auto" or not sizes.rows:
         return
-    most = limits.most_keys * (2 if sizes.marks else 1)
-    if keys > most * sizes.rows:
+    if keys > limits.most_keys * sizes.rows:
         why = f"{keys:,} keys of {name}, which has {sizes.rows:,} rows"
         raise Refused("TOO_MANY_KEYS", why)
 
@@ -397,4 +395,6 @@ def _rebuild(full: Estimate) -> str:
 
 
 def _said(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    if seconds < 100:
+        return f"{seconds:.1f}s"
+    return f"{int(seconds // 60)}m {int(seconds % 60):02d}s"

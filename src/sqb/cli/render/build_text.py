@@ -76,7 +76,7 @@ class ResultLines:
         # the reason is a comfort, the rest is the result
         reason = "" if result.status == "blocked" else f"  {words(node.reason)}"
         how, short = (f"  {text}" if text else "" for text in outcome(result))
-        texts = (how + reason, short + reason, how, reason) if how else (reason,)
+        texts = (how + reason, how, short + reason, reason) if how else (reason,)
         reason = next((text for text in texts if len(text) <= room), "")
         styled = out.style(start, dim=True) + name + out.style(middle, fg=colour)
         return (styled + tail + out.style(reason, dim=True)).rstrip()
