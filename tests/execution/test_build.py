@@ -184,6 +184,8 @@ class TestOneBuiltShop:
 
     def test_view_and_table_change_into_each_other(self, built: Workbench) -> None:
         built.model("stg", "SELECT id, customer, amount FROM {raw}.orders")
+        diff = next(n.diff for n in built.plan().nodes if n.name == "stg") or ""
+        assert diff.splitlines()[-2:] == ['-materialized: "view"', '+materialized: "table"']
         assert built.told()["stg"] == ("success", "config_changed")
         assert built.rows("stg", "id") == [(1,), (2,), (3,)]
         built.model(
