@@ -52,6 +52,9 @@ def _source(run: Run, record: Record, name: str, columns: tuple[str, ...]) -> So
             return Source(name, columns, TableChange("none", None, None))
         why = "it has no versions that can be compared"
         return Source(name, columns, TableChange("unknown", None, None, why))
+    if name not in record.pins and name not in record.read():
+        # not read before, or not known as what
+        raise Refused("DEFINITION_CHANGED", f"{name} was not read before")
     known = run.versions(name)
     old = record.pins.get(name)
     change = table_change(known, old, facts.snapshot_id)

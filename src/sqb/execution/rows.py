@@ -8,6 +8,7 @@ the table's own rows, staged and published like a rebuild.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -187,7 +188,7 @@ def _same_shape(base: TableFacts, plan: Plan, types: Mapping[Col, str]) -> None:
             raise Refused("UNSUPPORTED", f"a column named {column.name}")
         if name.isidentifier() and name.lower() != column.name.lower():
             raise Refused("SCHEMA_CHANGED", f"column {column.name} is {name} now")
-        if _stored(types[col]) != spark_type(column.type).lower().replace(", ", ","):
+        if _stored(types[col]) != _stored(spark_type(column.type)):
             raise Refused("SCHEMA_CHANGED", f"column {column.name} is {types[col]} now")
 
 
@@ -207,9 +208,14 @@ def _numbers(sources: Mapping[str, Source]) -> dict[str, int | None]:
 
 
 def _stored(kind: str) -> str:
-    """A type of Spark as Iceberg holds it."""
-    kept = {"tinyint": "int", "smallint": "int"}
-    return kept.get(kind, kind).replace(", ", ",")
+    """A type of Spark as Iceberg holds it, in one spelling.
+
+    >>> _stored("struct<a: TINYINT, b: varchar(3)>")
+    'struct<a:int,b:string>'
+    """
+    plain = re.sub(r"[`\s]", "", kind.lower())
+    plain = re.sub(r"\b(tinyint|smallint)\b", "int", plain)
+    return re.sub(r"\b(varchar|char)\(\d+\)", "string", plain)
 
 
 def told(option: Option, choice: Choice, plan: Plan) -> Strategy:
