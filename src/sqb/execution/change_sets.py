@@ -9,7 +9,7 @@ import msgspec
 
 from sqb.execution.content_hash import quote
 from sqb.execution.run import Run
-from sqb.execution.steps import Steps
+from sqb.execution.steps import Steps, kinds_of
 from sqb.identity.data_id import UNKNOWN
 from sqb.lake.metadata import Column, TableFacts
 from sqb.refresh.changes import TableChange, table_change
@@ -117,17 +117,20 @@ class Bound:
 
     def _raw(self, source: Source) -> str:
         """The rows that came and went, with their weights; some may cancel."""
-        change, table = source.change, self.run.table(source.name)
         lowered = {column.lower() for column in source.columns}
         if WEIGHT in lowered:
             raise Refused("UNSUPPORTED", f"a column named {WEIGHT}")
-        items = ", ".join(quote(column) for column in source.columns)
+        if source.change.way == "changelog" and not lowered.isdisjoint(_CHANGELOG):
+            raise Refused("UNSUPPORTED", "a column named like one of the changelog")
+        return self._change_rows(source, source.columns)
+
+    def _change_rows(self, source: Source, columns: Sequence[str]) -> str:
+        change, table = source.change, self.run.table(source.name)
+        items = ", ".join(quote(column) for column in columns)
         span = f"WITH ('start-snapshot-id'='{change.old}', 'end-snapshot-id'='{change.new}')"
         if change.way == "append" and change.old is not None:
             return f"SELECT {items}, 1 AS {WEIGHT} FROM {table} {span}"
         if change.way == "changelog":
-            if not lowered.isdisjoint(_CHANGELOG):
-                raise Refused("UNSUPPORTED", "a column named like one of the changelog")
             weight = f"CASE WHEN _change_type = 'INSERT' THEN 1 ELSE -1 END AS {WEIGHT}"
             return f"SELECT {items}, {weight} FROM {table}.changes {span}"
         new = f"SELECT {items}, 1 AS {WEIGHT} FROM {self.relation(source.name, 'new')}"
@@ -136,23 +139,29 @@ class Bound:
         old = f"SELECT {items}, -1 AS {WEIGHT} FROM {self.relation(source.name, 'old')}"
         return f"{new} UNION ALL {old}"
 
+    def _shared(self, source: Source) -> str | None:
+        """The change as other models of this run read it too, on all columns; None: alone."""
+        change, facts = source.change, source.facts
+        names = [column.name for column in facts.columns] if facts is not None else []
+        own = {WEIGHT, *_CHANGELOG}.isdisjoint(name.lower() for name in names)
+        if not own or self.run.readers(source.name, change.old) < 2:
+            return None
+        raw = self._change_rows(source, names)
+        kinds = kinds_of(self.session.sql(raw))
+        if not all(groupable(kinds[name]) for name in names):
+            return None
+        net = _net(raw, names, kinds)
+        key = (source.name, change.old, change.new)
+        view = self.run.shared.get(key, lambda: self.session.sql(net))
+        items = ", ".join(quote(column) for column in source.columns)
+        return f"SELECT {items}, {WEIGHT} FROM {view}"
+
     def _netted(self, source: Source, steps: Steps) -> TableChange:
         raw = self._raw(source)
-        kinds = {
-            field.name: field.dataType.simpleString()
-            for field in self.session.sql(raw).schema.fields
-        }
+        raw = self._shared(source) or raw
+        kinds = kinds_of(self.session.sql(raw))
         if all(groupable(kinds[column]) for column in source.columns):
-            items = ", ".join(quote(column) for column in source.columns)
-            shadows = [exact(quote(c), kinds[c]) for c in source.columns]
-            grouped = ", ".join([items, *(shadow for shadow in shadows if shadow)])
-            # one row for each copy: what reads it may count rows
-            raw = (
-                f"SELECT {items}, CAST(SIGN(sqb_w) AS INT) AS {WEIGHT} FROM"
-                f" (SELECT {items}, SUM({WEIGHT}) AS sqb_w FROM ({raw}) AS sqb_s"
-                f" GROUP BY {grouped} HAVING SUM({WEIGHT}) <> 0) AS sqb_n"
-                " LATERAL VIEW explode(sequence(1, CAST(ABS(sqb_w) AS INT))) sqb_e AS sqb_i"
-            )
+            raw = _net(raw, source.columns, kinds)
         view = f"sqb_changes_of_{len(self._texts)}"
         frame = steps.compute(view, self.session.sql(raw))
         self._texts[source.name] = view
@@ -161,6 +170,19 @@ class Bound:
         come, gone = (int(row["come"]), int(row["gone"])) if row is not None else (0, 0)
         way = source.change.way if gone else "append" if come else "none"
         return msgspec.structs.replace(source.change, way=way, added_rows=come, removed_rows=gone)
+
+
+def _net(raw: str, columns: Sequence[str], kinds: Mapping[str, str]) -> str:
+    """Changed rows without those that cancel, one for each copy: what reads them may count."""
+    items = ", ".join(quote(column) for column in columns)
+    shadows = [exact(quote(c), kinds[c]) for c in columns]
+    grouped = ", ".join([items, *(shadow for shadow in shadows if shadow)])
+    return (
+        f"SELECT {items}, CAST(SIGN(sqb_w) AS INT) AS {WEIGHT} FROM"
+        f" (SELECT {items}, SUM({WEIGHT}) AS sqb_w FROM ({raw}) AS sqb_s"
+        f" GROUP BY {grouped} HAVING SUM({WEIGHT}) <> 0) AS sqb_n"
+        " LATERAL VIEW explode(sequence(1, CAST(ABS(sqb_w) AS INT))) sqb_e AS sqb_i"
+    )
 
 
 def old_versions(sources: Mapping[str, Source]) -> frozenset[str]:
