@@ -136,3 +136,46 @@ def test_rows_flow_through_views_and_tables(bench: Workbench) -> None:
     assert bench.sql("SELECT SUM(s), SUM(n) FROM lake.{dev}.summed") == bench.sql(
         "SELECT SUM(amount * 2), COUNT(*) FROM lake.{raw}.orders WHERE amount > 10"
     )
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_that_were_marked_as_deleted_in_files_that_stay(
+    bench: Workbench, version: int
+) -> None:
+    orders(bench)
+    marks = ", ".join(f"'write.{what}.mode'='merge-on-read'" for what in ("delete", "update"))
+    bench.sql(
+        "CREATE TABLE lake.{raw}.marked USING iceberg TBLPROPERTIES "
+        f"('format-version'='{version}', {marks}) AS SELECT * FROM lake.{{raw}}.orders"
+    )
+    sql = QUERIES["group_merge"].replace("orders", "marked")
+    bench.model("m", sql)
+    bench.build()
+    bench.sql("DELETE FROM lake.{raw}.marked WHERE id IN (4, 14, 77)")
+    bench.sql("UPDATE lake.{raw}.marked SET amount = -1 WHERE id = 5")
+    node = refreshed(bench, "m", sql)
+    assert node.strategy is not None
+    assert node.strategy.name == "group_merge", node.strategy
+    assert node.rows is not None
+    assert (node.rows.inserted, node.rows.deleted) == (3, 3)
+
+
+def test_files_that_came_beside_files_that_never_change(bench: Workbench) -> None:
+    bench.write("data/one.csv", "k,v\n1,10\n2,20\n")
+    bench.write(
+        "sources/s.yml",
+        "sources:\n  - name: events\n    path: data\n    format: csv\n    immutable_files: true\n",
+    )
+    bench.model("m", "SELECT k, SUM(v) AS total FROM events GROUP BY k")
+    bench.build()
+    bench.write("data/two.csv", "k,v\n2,5\n3,7\n")
+    result = bench.build(refresh="rows")
+    (node,) = (n for n in result.nodes if n.name == "m")
+    assert node.strategy is not None
+    assert node.strategy.name == "group_merge", node.strategy
+    assert bench.rows("m") == [(1, 10), (2, 25), (3, 7)]
+    (bench.root / "data/one.csv").unlink()
+    result = bench.build(refresh="rows")
+    (node,) = (n for n in result.nodes if n.name == "m")
+    assert (node.strategy and node.strategy.code) == "NO_CHANGE_SET"
+    assert bench.rows("m") == [(2, 5), (3, 7)]

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sqb.execution.content_hash import quote
+from sqb.execution.files import read_files
 from sqb.execution.run import Run
+from sqb.execution.sources import files_view
 from sqb.execution.steps import Steps, kinds_of
+from sqb.freshness.files import Listing
 from sqb.identity.data_id import UNKNOWN
 from sqb.lake.metadata import Column, TableFacts
 from sqb.refresh.changes import TableChange, table_change
@@ -50,6 +53,8 @@ def _source(run: Run, record: Record, name: str, columns: tuple[str, ...]) -> So
     if facts is None or facts.kind != "table":
         if record.read().get(name) == state.data != UNKNOWN:
             return Source(name, columns, TableChange("none", None, None))
+        if _added_files(run, record, name) is not None:
+            return Source(name, columns, TableChange("files", None, None, added_rows=None))
         why = "it has no versions that can be compared"
         return Source(name, columns, TableChange("unknown", None, None, why))
     if name not in record.pins and name not in record.read():
@@ -63,6 +68,16 @@ def _source(run: Run, record: Record, name: str, columns: tuple[str, ...]) -> So
         then = known[old].columns if old is not None and old in known else facts.columns
         _same_columns(name, columns, then, facts)
     return Source(name, columns, change, facts, readable)
+
+
+def _added_files(run: Run, record: Record, name: str) -> tuple[Listing, Listing] | None:
+    """The files that were read before and those that came, of a source whose files never change."""
+    listing, marks = run.sources.listings.get(name), record.files.get(name)
+    if listing is None or marks is None:
+        return None
+    # how files are read must be the same, too
+    way = record.read().get(name, "").split(":")[:2]
+    return listing.since(set(marks)) if run.state(name).data.split(":")[:2] == way else None
 
 
 def _same_columns(
@@ -80,9 +95,12 @@ def _same_columns(
 class Bound:
     """The sources of one refresh in a session: SQL for their rows, views for their changes."""
 
-    def __init__(self, run: Run, session: SparkSession, sources: Mapping[str, Source]) -> None:
+    def __init__(
+        self, run: Run, session: SparkSession, record: Record, sources: Mapping[str, Source]
+    ) -> None:
         self.run = run
         self.session = session
+        self.record = record
         self.sources = sources
         self._texts: dict[str, str] = {}
 
@@ -110,10 +128,27 @@ class Bound:
             change = source.change
             if change.way == "append":
                 self._texts[name] = f"({self._raw(source)}) AS sqb_s"
+            elif change.way == "files":
+                self._texts[name] = self._files(source, steps)
             elif change.way not in ("none", "unknown"):
                 change = self._netted(source, steps)
             found[name] = change
         return found
+
+    def _files(self, source: Source, steps: Steps) -> str:
+        """The rows of the files that came, if all files agree on the columns."""
+        spec = self.run.compiled.sources[source.name].files
+        parts = _added_files(self.run, self.record, source.name)
+        if spec is None or parts is None:
+            raise AssertionError("a source of files")
+        then, came = (read_files(self.session, source.name, spec, part) for part in parts)
+        whole = self.session.table(files_view(source.name)).schema
+        if not came.schema.fields == whole.fields == then.schema.fields:
+            raise Refused("SCHEMA_CHANGED", f"the files of {source.name} differ in their columns")
+        items = [quote(column) for column in source.columns]
+        view = f"sqb_changes_of_{len(self._texts)}"
+        steps.view(view, came.selectExpr(*items, f"1 AS {WEIGHT}"))
+        return view
 
     def _raw(self, source: Source) -> str:
         """The rows that came and went, with their weights; some may cancel."""
@@ -133,6 +168,14 @@ class Bound:
         if change.way == "changelog":
             weight = f"CASE WHEN _change_type = 'INSERT' THEN 1 ELSE -1 END AS {WEIGHT}"
             return f"SELECT {items}, {weight} FROM {table}.changes {span}"
+        if change.way == "lineage":
+            stays = f"COALESCE({{0}}_last_updated_sequence_number <= {change.sequence}, FALSE)"
+            now, then = (f"{table} VERSION AS OF {v}" for v in (change.new, change.old))
+            return (
+                f"SELECT {items}, 1 AS {WEIGHT} FROM {now} WHERE NOT {stays.format('')}"
+                f" UNION ALL SELECT {items}, -1 AS {WEIGHT} FROM {then} AS o WHERE NOT EXISTS"
+                f" (SELECT 1 FROM {now} AS n WHERE n._row_id = o._row_id AND {stays.format('n.')})"
+            )
         new = f"SELECT {items}, 1 AS {WEIGHT} FROM {self.relation(source.name, 'new')}"
         if change.old is None:
             return new

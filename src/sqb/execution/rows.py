@@ -120,7 +120,7 @@ class _Refresh:
         for source in sources.values():
             if source.change.way == "unknown":
                 raise Refused("NO_CHANGE_SET", f"{source.name}: {source.change.reason}")
-        bound = Bound(run, self.session, sources)
+        bound = Bound(run, self.session, record, sources)
         script = Script(bound.relation, quote)
         self.steps = steps = Steps(self.session, script)
         types = types_of(plan, script, steps)

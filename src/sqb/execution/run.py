@@ -255,6 +255,7 @@ class Run:
             owner=owner_of(self.config),
             clock=dict(self.situation.constants),
             rules=RULES,
+            files=self.sources.marks([*states, *through]),
         )
 
     def _pins(self, names: Iterable[str]) -> dict[str, int]:

@@ -73,9 +73,13 @@ class Steps:
     def compute(self, name: str, frame: DataFrame) -> DataFrame:
         """Compute rows once and for all: what they were made from is not read again."""
         made = frame.localCheckpoint()
-        made.createOrReplaceTempView(name)
-        self._views.append(name)
+        self.view(name, made)
         return made
+
+    def view(self, name: str, frame: DataFrame) -> None:
+        """Give rows a name in this session."""
+        frame.createOrReplaceTempView(name)
+        self._views.append(name)
 
     def described(self, name: str) -> DataFrame:
         """A step for its columns alone: nothing is computed."""
