@@ -133,6 +133,39 @@ def append_rows(standing: Standing, frame: DataFrame) -> Outcome:
     return _published(standing, write)
 
 
+def overwrite_partitions(
+    standing: Standing, coming: DataFrame, going: DataFrame, condition: str
+) -> Outcome:
+    """Replace whole partitions: ``coming`` is all that they hold then, ``going`` what they hold."""
+    schema = coming.schema.jsonValue()
+    hashes = content_hash.row_hashes(schema)
+    if hashes is None:
+        raise Refused("TYPE_NOT_COMPARABLE", "the rows can't be hashed")
+    aggregates = [f"{sql} AS {key}" for key, sql in content_hash.sums(hashes).items()]
+    row = going.selectExpr(*aggregates).first()
+    gone = content_hash.combine(row.asDict() if row is not None else {})
+
+    def write(staged: Staged) -> Written:
+        from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows
+
+        rows, observation = watched(coming, schema)
+        target = full_name(standing.run.catalog.name, *staged.parts)
+        writer = rows.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", standing.run.id)
+        writer.overwrite(F.expr(condition))
+        metrics = dict(observation.get) if observation is not None else {}
+        if not metrics:
+            table = standing.session.table(target).where(condition)
+            told = table.selectExpr(*aggregates).first()
+            metrics = told.asDict() if told is not None else {}
+        come = content_hash.combine(metrics)
+        if come == gone:
+            return Written(0, 0, None)
+        sums = (come[0] - gone[0], come[1] - gone[1], come[2] - gone[2])
+        return Written(come[0], gone[0], sums)
+
+    return _published(standing, write)
+
+
 def measure(frame: DataFrame, view: str) -> Change:
     """What a computed signed change amounts to, in one pass. ``view`` is its name in SQL."""
     schema = frame.drop(WEIGHT, COPIES).schema.jsonValue()

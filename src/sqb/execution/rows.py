@@ -15,11 +15,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sqb.errors import SqbError
-from sqb.execution.applying import Standing, append_rows, apply_change, measure, nothing
+from sqb.execution.applying import (
+    Standing,
+    append_rows,
+    apply_change,
+    measure,
+    nothing,
+    overwrite_partitions,
+)
 from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
 from sqb.execution.content_hash import quote
 from sqb.execution.run import Run
-from sqb.execution.steps import Steps, kinds_of
+from sqb.execution.steps import Steps, kinds_of, literal_of, ranged
 from sqb.execution.table import Layout, Outcome
 from sqb.execution.understanding import understand
 from sqb.identity.data_id import InputState
@@ -87,6 +94,10 @@ def full(code: str, why: str, rejected: Sequence[Rejected] = ()) -> Strategy:
     )
 
 
+#: More partitions than this are not named one by one.
+_MOST_PARTITIONS = 200
+
+
 class _Refresh:
     """One table on its way from the inputs of its record to those of this run."""
 
@@ -136,7 +147,7 @@ class _Refresh:
             raise Refused(last.code, last.why)
         option = affordable(choice, situation, _numbers(sources), self.mode)
         outcome = take(option, plan, steps, types, standing)
-        return msgspec.structs.replace(outcome, strategy=told(option, choice, plan))
+        return msgspec.structs.replace(outcome, strategy=told(option, choice, plan, base))
 
     def _ask(self, name: str) -> tuple[str, ...]:
         text, is_select = self.run.read(name)
@@ -150,6 +161,12 @@ def take(
     items = standing.stored([col.name for col in output(plan.root)])
     if isinstance(option, Append):
         return append_rows(standing, steps.frame(option.change).selectExpr(*items))
+    if isinstance(option, AffectedKey) and is_partition(option, plan, standing.base):
+        condition = _partitions(option, steps, standing.base, plan)
+        if condition is not None:
+            coming = steps.frame(option.rows).selectExpr(*items)
+            going = standing.session.sql(f"SELECT * FROM {_standing(standing)} WHERE {condition}")
+            return overwrite_partitions(standing, coming, going, condition)
     names = tuple(quote(column) for column in standing.columns)
     kinds = tuple(types[col] for col in output(plan.root))
     target = Target(_standing(standing), names, kinds)
@@ -161,6 +178,36 @@ def take(
     if signed.broken is not None and steps.frame(signed.broken).first() is not None:
         raise Refused("INTEGRITY", "the table does not hold what the change takes away")
     return apply_change(standing, change)
+
+
+def is_partition(option: AffectedKey, plan: Plan, base: TableFacts) -> bool:
+    """Is the key what the table is partitioned by, by the values themselves?"""
+    cols = output(plan.root)
+    places = [cols.index(e.column) if e.column in cols else -1 for e in option.key]
+    names = {base.columns[place].name for place in places if place >= 0}
+    return -1 not in places and bool(names) and names == set(base.partitioning)
+
+
+def _partitions(option: AffectedKey, steps: Steps, base: TableFacts, plan: Plan) -> str | None:
+    """The condition for the partitions to replace; None if they are too many to be named."""
+    frame = steps.frame(option.keys)
+    kinds = list(kinds_of(frame).values())
+    if not all(ranged(kind) for kind in kinds):
+        return None
+    texts = [f"CAST(k{i} AS STRING) AS k{i}" for i in range(len(kinds))]
+    rows = frame.selectExpr(*texts).limit(_MOST_PARTITIONS + 1).collect()
+    if len(rows) > _MOST_PARTITIONS:
+        return None
+    cols = output(plan.root)
+    names = [quote(base.columns[cols.index(e.column)].name) for e in option.key if e.column]
+    tests = []
+    for row in rows:
+        parts = [
+            f"{name} IS NULL" if value is None else f"{name} = {literal_of(value, kind)}"
+            for name, kind, value in zip(names, kinds, row, strict=True)
+        ]
+        tests.append("(" + " AND ".join(parts) + ")")
+    return " OR ".join(tests) or "FALSE"
 
 
 def types_of(plan: Plan, script: Script, steps: Steps) -> dict[Col, str]:
@@ -218,7 +265,7 @@ def _stored(kind: str) -> str:
     return re.sub(r"\b(varchar|char)\(\d+\)", "string", plain)
 
 
-def told(option: Option, choice: Choice, plan: Plan) -> Strategy:
+def told(option: Option, choice: Choice, plan: Plan, base: TableFacts) -> Strategy:
     """The strategy as users read it."""
     names = dict(zip(output(plan.root), plan.names, strict=True))
     key: tuple[str, ...] | None = None
@@ -227,12 +274,16 @@ def told(option: Option, choice: Choice, plan: Plan) -> Strategy:
     if isinstance(option, GroupMerge):
         key = tuple(plan.names[place] for place in option.keys)
     rejected = tuple({"name": r.name, "code": r.code, "why": r.why} for r in choice.rejected)
-    return Strategy(option.name, _WHY[option.name], key, rejected)
+    name = option.name
+    if isinstance(option, AffectedKey) and is_partition(option, plan, base):
+        name = "partition_overwrite"
+    return Strategy(name, _WHY[name], key, rejected)
 
 
 _WHY = {
     "append": "rows only came, and each gives rows of its own",
     "group_merge": "the aggregates of the change are merged into their groups",
     "affected_key": "the rows of the keys that changed are computed again",
+    "partition_overwrite": "the partitions that changed are computed again",
     "bag_merge": "the exact change is applied row by row",
 }

@@ -40,6 +40,16 @@ class Range(msgspec.Struct, frozen=True):
         return f"({within} OR ({expr}) IS NULL)" if self.nulls else within
 
 
+def literal_of(value: str, kind: str) -> str:
+    """A value of SQL from its text and type."""
+    return f"CAST({literal(value)} AS {kind})"
+
+
+def ranged(kind: str) -> bool:
+    """Do values of this type come back from their text as they were?"""
+    return kind.startswith(_RANGED) and "collate" not in kind
+
+
 class Keys(msgspec.Struct, frozen=True):
     """How many keys a step holds and what each column ranges over (None: not told)."""
 
@@ -153,7 +163,7 @@ def ranging(kinds: Mapping[str, str], only: str = "TRUE") -> dict[str, str]:
     """The aggregates that tell what columns of these types range over, of ``only`` these rows."""
     out: dict[str, str] = {}
     for place, (name, kind) in enumerate(kinds.items()):
-        if kind.startswith(_RANGED) and "collate" not in kind:
+        if ranged(kind):
             value = quote(name)
             out[f"lo{place}"] = f"CAST(min({value}) FILTER (WHERE {only}) AS STRING)"
             out[f"hi{place}"] = f"CAST(max({value}) FILTER (WHERE {only}) AS STRING)"
@@ -177,5 +187,4 @@ def _range(found: Mapping[str, object], place: int, kind: str, count: int) -> Ra
         return Range(None, None, nulls)
     if max(len(str(low)), len(str(high))) > _LONGEST:
         return None
-    ends = [f"CAST({literal(str(value))} AS {kind})" for value in (low, high)]
-    return Range(ends[0], ends[1], nulls)
+    return Range(literal_of(str(low), kind), literal_of(str(high), kind), nulls)
