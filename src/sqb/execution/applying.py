@@ -6,7 +6,7 @@ The table's content hash is not computed again: what goes is taken off it, what 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,7 +15,7 @@ from sqb.execution.content_hash import quote
 from sqb.execution.events import Rows
 from sqb.execution.run import Run
 from sqb.execution.statement import full_name
-from sqb.execution.steps import Range, kinds_of, ranges, ranging
+from sqb.execution.steps import Range, Steps, kinds_of, ranges, ranging
 from sqb.execution.table import (
     SNAPSHOT_PROPERTY,
     Layout,
@@ -166,8 +166,8 @@ def overwrite_partitions(
     return _published(standing, write)
 
 
-def measure(frame: DataFrame, view: str) -> Change:
-    """What a computed signed change amounts to, in one pass. ``view`` is its name in SQL."""
+def measured(steps: Steps, view: str, frame: DataFrame) -> Change:
+    """Compute a signed change, and say what it amounts to, in one pass."""
     schema = frame.drop(WEIGHT, COPIES).schema.jsonValue()
     hashes = content_hash.row_hashes(schema)
     items = {
@@ -180,13 +180,12 @@ def measure(frame: DataFrame, view: str) -> Change:
     items |= ranging(kinds, f"{WEIGHT} < 0")
     if hashes is not None:
         items |= content_hash.sums(hashes, WEIGHT)
-    row = frame.selectExpr(*(f"{sql} AS {key}" for key, sql in items.items())).first()
-    found: dict[str, Any] = row.asDict() if row is not None else {}
+    made, found = steps.computed(view, frame, items)
     come, gone, most, negative = (
         int(found.get(key) or 0) for key in ("come", "gone", "most", "negative")
     )
     sums = content_hash.combine(found) if hashes is not None and found else None
-    return Change(frame, view, come, gone, most, sums, ranges(kinds, found, negative))
+    return Change(made, view, come, gone, most, sums, ranges(kinds, found, negative))
 
 
 def _published(standing: Standing, write: Callable[[Staged], Written]) -> Outcome:

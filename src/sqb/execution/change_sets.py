@@ -206,11 +206,10 @@ class Bound:
         if all(groupable(kinds[column]) for column in source.columns):
             raw = _net(raw, source.columns, kinds)
         view = f"sqb_changes_of_{len(self._texts)}"
-        frame = steps.compute(view, self.session.sql(raw))
+        counts = {"come": f"count_if({WEIGHT} > 0)", "gone": f"count_if({WEIGHT} < 0)"}
+        _, found = steps.computed(view, self.session.sql(raw), counts)
         self._texts[source.name] = view
-        counts = (f"count_if({WEIGHT} > 0) AS come", f"count_if({WEIGHT} < 0) AS gone")
-        row = frame.selectExpr(*counts).first()
-        come, gone = (int(row["come"]), int(row["gone"])) if row is not None else (0, 0)
+        come, gone = int(found.get("come") or 0), int(found.get("gone") or 0)
         way = source.change.way if gone else "append" if come else "none"
         return msgspec.structs.replace(source.change, way=way, added_rows=come, removed_rows=gone)
 

@@ -19,7 +19,7 @@ from sqb.execution.applying import (
     Standing,
     append_rows,
     apply_change,
-    measure,
+    measured,
     nothing,
     overwrite_partitions,
 )
@@ -174,7 +174,7 @@ def take(
     frame = steps.frame(signed.change)
     frame = frame.selectExpr(*items, f"CAST({WEIGHT} AS BIGINT) AS {WEIGHT}", COPIES)
     # computed once: what is hashed is what is written, also where a query chooses freely
-    change = measure(steps.compute("sqb_signed", frame), "sqb_signed")
+    change = measured(steps, "sqb_signed", frame)
     if signed.broken is not None and steps.frame(signed.broken).first() is not None:
         raise Refused("INTEGRITY", "the table does not hold what the change takes away")
     return apply_change(standing, change)
