@@ -8,13 +8,11 @@ from its old and its new rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-
-import msgspec
+from collections.abc import Callable, Sequence
 
 from sqb.refresh.ir import (
     Aggregate,
-    Col,
+    Constants,
     Distinct,
     Equality,
     Explode,
@@ -25,6 +23,7 @@ from sqb.refresh.ir import (
     Project,
     Scan,
     SetOperation,
+    Single,
     Window,
     column,
     columns,
@@ -32,6 +31,17 @@ from sqb.refresh.ir import (
     output,
     positions,
     scans,
+)
+from sqb.refresh.matching import (
+    Condition,
+    Matches,
+    all_hold,
+    conditions_of,
+    matches,
+    named,
+    needs,
+    qualified,
+    wanted_keys,
 )
 from sqb.refresh.restrict import (
     Keys,
@@ -54,19 +64,6 @@ class NotDerivable(Exception):  # noqa: N818 - an outcome, not a failure
         super().__init__(f"{code}({detail})")
         self.code = code
         self.detail = detail
-
-
-#: A condition of a join: an equality, or any other predicate over both sides.
-Condition = Equality | Expr
-
-
-class Matches(msgspec.Struct, frozen=True):
-    """Changed keys of one side of a join: the step, what its columns stand for, and the
-    conditions that can be checked with them."""
-
-    step: str
-    names: dict[Expr, str]
-    conditions: tuple[Condition, ...]
 
 
 class Derivation:
@@ -148,8 +145,10 @@ class Derivation:
                 return self._union([p for p in parts if p], len(exprs))
             case Join():
                 return self._join_keys(node, exprs, exact)
-            case Scan():
-                raise TypeError("a scan is row-wise")
+            case Single():
+                return self._single_keys(node, exprs, exact)
+            case Scan() | Constants():
+                raise TypeError("a scan is row-wise, constants do not change")
 
     def row_wise(self, node: Node) -> str | None:
         """The change rows of a node that treats each row of one table alone."""
@@ -173,6 +172,14 @@ class Derivation:
         if all(expr.columns <= below for expr in exprs):
             return self.keys(node.child, exprs, exact=exact)
         raise NotDerivable("KEY_NOT_DERIVABLE", _described(exprs))
+
+    def _single_keys(self, node: Single, exprs: Keys, exact: bool) -> str | None:
+        """None where the value is what it was; without the old rows it may be any."""
+        if self._has_old(node):
+            return self._from_delta(node, exprs)
+        if any(expr.columns for expr in exprs):
+            raise NotDerivable("KEY_NOT_DERIVABLE", "the value of a sub-query")
+        return self.keys(node.child, exprs, exact=exact)
 
     def _join_keys(self, node: Join, exprs: Keys, exact: bool) -> str | None:
         lefts, rights = frozenset(output(node.left)), frozenset(output(node.right))
@@ -202,7 +209,7 @@ class Derivation:
             found = self._matches(node, other, (), exact)
             state = self.script.state(mine, "new")
             names = {column(col): col.name for col in output(mine)}
-            on = _all_hold(found.conditions, names | _qualified(found, found.step))
+            on = all_hold(found.conditions, names | qualified(found, found.step))
             sql = (
                 f"SELECT DISTINCT {keys_of(exprs)} FROM {state}"
                 f" WHERE EXISTS (SELECT 1 FROM {found.step} WHERE {on})"
@@ -228,19 +235,19 @@ class Derivation:
         """The keys of pairs of rows that meet; a side without changed keys is read as it is now."""
         names: dict[Expr, str] = {}
         steps: list[str] = []
-        held: tuple[Condition, ...] = _conditions(node)
+        held: tuple[Condition, ...] = conditions_of(node)
         for alias, side, found in (("a", node.left, left), ("b", node.right, right)):
             if found is None:
                 steps.append(self.script.state(side, "new"))
                 names |= {column(col): f"{alias}.{col.name}" for col in output(side)}
             else:
                 steps.append(found.step)
-                names |= _qualified(found, alias)
+                names |= qualified(found, alias)
                 held = tuple(condition for condition in held if condition in found.conditions)
-        items = ", ".join(f"{_named(expr, names)} AS k{i}" for i, expr in enumerate(exprs))
+        items = ", ".join(f"{named(expr, names)} AS k{i}" for i, expr in enumerate(exprs))
         sql = (
             f"SELECT DISTINCT {items} FROM {steps[0]} AS a JOIN {steps[1]} AS b"
-            f" ON {_all_hold(held, names)}"
+            f" ON {all_hold(held, names)}"
         )
         return self.script.add("keys", sql, steps)
 
@@ -250,27 +257,27 @@ class Derivation:
         Leaving a condition out only finds more keys. If no equality would be left, the exact
         change of the side has all of its columns.
         """
-        conditions = _conditions(node)
+        conditions = conditions_of(node)
         mine = frozenset(output(side))
-        usable = [c for c in conditions if self._derivable(side, (*must, *_needs(c, mine)))]
+        usable = [c for c in conditions if self._derivable(side, (*must, *needs(c, mine)))]
         equalities = any(isinstance(c, Equality) for c in conditions)
         while any(isinstance(c, Equality) for c in usable) or not equalities:
-            wanted = _wanted(must, usable, mine)
+            wanted = wanted_keys(must, usable, mine)
             try:
-                return _found(self.keys(side, wanted or WHOLE, exact=False), wanted, usable)
+                return matches(self.keys(side, wanted or WHOLE, exact=False), wanted, usable)
             except NotDerivable:
                 if not usable:
                     break
                 usable.pop()
-        wanted = _wanted(must, conditions, mine)
+        wanted = wanted_keys(must, conditions, mine)
         if not exact:
             raise NotDerivable("KEY_NOT_DERIVABLE", _described(wanted))
         try:
-            return _found(self._from_delta(side, wanted or WHOLE), wanted, conditions)
+            return matches(self._from_delta(side, wanted or WHOLE), wanted, conditions)
         except NotDerivable:
             if must:
                 raise
-            return _found(self.keys(side, WHOLE, exact=False), (), ())
+            return matches(self.keys(side, WHOLE, exact=False), (), ())
 
     def _derivable(self, node: Node, exprs: Keys) -> bool:
         try:
@@ -321,8 +328,27 @@ class Derivation:
                 return self._joined(
                     node, self._need(node.left), self.script.state(node.right, "new")
                 )
+            case Single() | Aggregate(keys=()):
+                return self._one_row_delta(node)
             case _:
                 return self._difference(node)
+
+    def _one_row_delta(self, node: Node) -> str:
+        """The new row and the old one, if they are not the same to the last bit."""
+        self._ask_old(node)
+        new, old = (self.script.state(node, version) for version in ("new", "old"))
+        names = [col.name for col in output(node)]
+        same = " AND ".join(
+            f"a.{name} IS NOT DISTINCT FROM b.{name}"
+            f" AND CAST(a.{name} AS STRING) IS NOT DISTINCT FROM CAST(b.{name} AS STRING)"
+            for name in names
+        )
+        sides = [
+            f"SELECT {', '.join(f'{alias}.{name}' for name in names)}, {weight} AS {WEIGHT}"
+            f" FROM {new} AS a CROSS JOIN {old} AS b WHERE NOT ({same})"
+            for alias, weight in (("a", 1), ("b", -1))
+        ]
+        return self.script.add("change", " UNION ALL ".join(sides), (new, old))
 
     def _moved_filter(self, node: Filter) -> str:
         """Changed rows that the filter let through then, and rows that crossed it since."""
@@ -449,50 +475,6 @@ def candidates(node: Node) -> list[Expr]:
             for e in plain_equalities(node)
         ]
     return [column(col) for col in output(node)]
-
-
-def _conditions(node: Join) -> tuple[Condition, ...]:
-    return (*node.equalities, *node.residual)
-
-
-def _needs(condition: Condition, side: frozenset[Col]) -> Keys:
-    """What a condition reads of one side."""
-    if isinstance(condition, Equality):
-        return (condition.left if condition.left.columns <= side else condition.right,)
-    return columns(sorted(condition.columns & side, key=lambda col: col.name))
-
-
-def _wanted(must: Keys, conditions: Iterable[Condition], side: frozenset[Col]) -> Keys:
-    needs = (expr for condition in conditions for expr in _needs(condition, side))
-    return tuple(dict.fromkeys((*must, *needs)))
-
-
-def _found(step: str | None, wanted: Keys, conditions: Iterable[Condition]) -> Matches:
-    if step is None:
-        raise TypeError("an unchanged side has no changed keys")
-    names = {expr: f"k{i}" for i, expr in enumerate(wanted)}
-    return Matches(step, names, tuple(conditions))
-
-
-def _qualified(found: Matches, alias: str) -> dict[Expr, str]:
-    return {expr: f"{alias}.{name}" for expr, name in found.names.items()}
-
-
-def _named(expr: Expr, names: Mapping[Expr, str]) -> str:
-    """An expression where it, or each of its columns, has a name."""
-    whole = names.get(expr)
-    return whole or text(expr, lambda col: names[column(col)])
-
-
-def _all_hold(conditions: Iterable[Condition], names: Mapping[Expr, str]) -> str:
-    parts: list[str] = []
-    for item in conditions:
-        if isinstance(item, Equality):
-            word = "IS NOT DISTINCT FROM" if item.null_safe else "="
-            parts.append(f"({_named(item.left, names)}) {word} ({_named(item.right, names)})")
-        else:
-            parts.append(f"({_named(item, names)})")
-    return " AND ".join(parts) or "TRUE"
 
 
 def _described(exprs: Keys) -> str:

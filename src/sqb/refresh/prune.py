@@ -13,6 +13,7 @@ import msgspec
 from sqb.refresh.ir import (
     Aggregate,
     Col,
+    Constants,
     Distinct,
     Explode,
     Expr,
@@ -22,6 +23,7 @@ from sqb.refresh.ir import (
     Project,
     Scan,
     SetOperation,
+    Single,
     Window,
     output,
 )
@@ -67,6 +69,10 @@ def _prune(node: Node, wanted: frozenset[Col]) -> Node:
             used |= _read(item.call.text for item in windows)
             child = _prune(node.child, used)
             return Window(child, windows) if windows else child
+        case Constants():
+            return node
+        case Single():
+            return Single(pruned(node.child), node.column)
         case Distinct():
             return Distinct(_prune(node.child, frozenset(output(node.child))))
         case SetOperation():

@@ -15,6 +15,7 @@ from sqb.refresh.ir import (
     Aggregate,
     Call,
     Col,
+    Constants,
     Distinct,
     Explode,
     Expr,
@@ -24,6 +25,7 @@ from sqb.refresh.ir import (
     Project,
     Scan,
     SetOperation,
+    Single,
     Window,
     inputs,
     output,
@@ -137,6 +139,13 @@ def apply(node: Node, children: Sequence[str], weight: str | None = None) -> str
     match node:
         case Scan():
             raise TypeError("a scan reads a table")
+        case Constants():
+            rows = (f"({', '.join(text(expr) for expr in row)})" for row in node.rows)
+            names = ", ".join(_names(node))
+            return f"SELECT {names} FROM (VALUES {', '.join(rows)}) AS sqb_v({names})"
+        case Single():
+            value = _names(node.child)[0]
+            return f"SELECT (SELECT {value} FROM {children[0]}) AS {node.column.name}"
         case Filter():
             return (
                 f"{_select(_names(node.child), carried, children[0])} WHERE {text(node.predicate)}"

@@ -298,6 +298,7 @@ _WORDS = {
     "Distinct": "DISTINCT",
     "SetOperation": "a set operation",
     "Join": "a full join",
+    "Single": "a scalar sub-query",
 }
 
 
