@@ -96,13 +96,24 @@ class Bound:
     """The sources of one refresh in a session: SQL for their rows, views for their changes."""
 
     def __init__(
-        self, run: Run, session: SparkSession, record: Record, sources: Mapping[str, Source]
+        self,
+        run: Run,
+        session: SparkSession | None,
+        record: Record,
+        sources: Mapping[str, Source],
     ) -> None:
         self.run = run
-        self.session = session
+        self._session = session
         self.record = record
         self.sources = sources
         self._texts: dict[str, str] = {}
+
+    @property
+    def session(self) -> SparkSession:
+        """The session that changes are computed in."""
+        if self._session is None:
+            raise AssertionError("nothing is computed without a session")
+        return self._session
 
     def relation(self, name: str, version: str) -> str:
         """What a step reads: a source as it is, as it was, or its change."""
@@ -116,6 +127,15 @@ class Bound:
         if old is None:
             return f"(SELECT * FROM {self.run.table(name)} WHERE false) AS sqb_s"
         return f"{self.run.table(name)} VERSION AS OF {old}"
+
+    def written(self) -> dict[str, TableChange]:
+        """As ``bind``, for reading the SQL alone: nothing is computed, so what cancels stays."""
+        for name, source in self.sources.items():
+            if source.change.way == "files":
+                self._texts[name] = f"sqb_changes_of_{len(self._texts)}"
+            elif source.change.way not in ("none", "unknown"):
+                self._texts[name] = f"({self._raw(source)}) AS sqb_s"
+        return {name: source.change for name, source in self.sources.items()}
 
     def bind(self, steps: Steps) -> dict[str, TableChange]:
         """Make the change of every source readable; what is known of it afterwards.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,11 +23,13 @@ from sqb.execution.applying import (
     nothing,
     overwrite_partitions,
 )
-from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
+from sqb.execution.change_sets import Bound, old_versions, sources_of
 from sqb.execution.content_hash import quote
 from sqb.execution.run import Run
-from sqb.execution.steps import Steps, kinds_of, literal_of, ranged
+from sqb.execution.sizes import counted, sizes_of
+from sqb.execution.steps import Keys, Steps, kinds_of, literal_of, ranged
 from sqb.execution.table import Layout, Outcome
+from sqb.execution.telling import full, is_partition, refusals, told, with_numbers
 from sqb.execution.understanding import understand
 from sqb.identity.data_id import InputState
 from sqb.lake.metadata import TableFacts
@@ -35,16 +37,15 @@ from sqb.lake.types import spark_type
 from sqb.planning.plan import PlannedNode, Strategy
 from sqb.planning.row_gates import refuse
 from sqb.refresh.build import Plan
-from sqb.refresh.cost import affordable
+from sqb.refresh.cost import Sizes, affordable, estimate_full, refuse_keys, worth_looking
 from sqb.refresh.ir import Aggregate, Col, Node, Window, inputs, output
 from sqb.refresh.reasons import Refused, Rejected
-from sqb.refresh.script import COPIES, WEIGHT, Script, text
+from sqb.refresh.script import COPIES, WEIGHT, Script
 from sqb.refresh.signed import Target, signed_change
 from sqb.refresh.strategies import (
     AffectedKey,
     Append,
     Choice,
-    GroupMerge,
     Option,
     Situation,
     choose,
@@ -64,17 +65,13 @@ def refresh_rows(
     layout: Layout,
 ) -> Outcome | Strategy:
     """Refresh a table by rows; or the strategy ``full`` with the reason why that can't be."""
+    refresh = _Refresh(run, session, node, states, layout)
     try:
-        refresh = _Refresh(run, session, node, states, layout)
-        try:
-            return refresh.outcome()
-        finally:
-            refresh.close()
+        return refresh.outcome()
     except Refused as refused:
-        rejected = Rejected("rows", refused.code, refused.why)
-        return full(refused.code, refused.why, (rejected,))
+        return full(refused.code, refused.why, refusals(refresh.choice, refused))
     except Unsupported as found:
-        return full(found.code, str(found), (Rejected("rows", found.code, str(found)),))
+        return full(found.code, found.what, (Rejected("rows", found.code, found.what),))
     except SqbError:
         raise
     except Exception as error:
@@ -82,16 +79,8 @@ def refresh_rows(
             raise
         why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return full("ROW_ERROR", why, (Rejected("rows", "ROW_ERROR", why),))
-
-
-def full(code: str, why: str, rejected: Sequence[Rejected] = ()) -> Strategy:
-    """The strategy of a full rebuild, with its reason."""
-    return Strategy(
-        "full",
-        why,
-        rejected=tuple({"name": r.name, "code": r.code, "why": r.why} for r in rejected),
-        code=code,
-    )
+    finally:
+        refresh.close()
 
 
 #: More partitions than this are not named one by one.
@@ -114,6 +103,9 @@ class _Refresh:
         self.name = node.name
         self.steps: Steps | None = None
         self.mode = run.refresh_of(node.name)
+        self.account = run.accounts[node.name]
+        self.sizes = Sizes({}, None, None)
+        self.choice: Choice | None = None
 
     def close(self) -> None:
         if self.steps is not None:
@@ -131,23 +123,41 @@ class _Refresh:
         for source in sources.values():
             if source.change.way == "unknown":
                 raise Refused("NO_CHANGE_SET", f"{source.name}: {source.change.reason}")
+        limits = run.config.refresh
+        self.sizes = sizes_of(base, record, sources)
+        self.account.full = estimate_full(plan.root, self.sizes, record.spent)
+        worth_looking(plan.root, self.sizes, record.spent, limits, self.mode)
         bound = Bound(run, self.session, record, sources)
         script = Script(bound.relation, quote)
         self.steps = steps = Steps(self.session, script)
         types = types_of(plan, script, steps)
         _same_shape(base, plan, types)
         situation = Situation(plan, bound.bind(steps), types, old_versions(sources))
+        self.sizes = counted(self.sizes, situation.changes)
         if not situation.moves:
             why = "what changed in the inputs is not read by the query"
+            self.account.take("skip", None, None, self.sizes)
             strategy = Strategy("skip", why, code="NET_CHANGE_EMPTY")
             return msgspec.structs.replace(nothing(standing), strategy=strategy)
-        choice = choose(situation, script)
+        self.choice = choice = choose(situation, script)
         if not choice.options:
             last = choice.rejected[-1]
             raise Refused(last.code, last.why)
-        option = affordable(choice, situation, _numbers(sources), self.mode)
+        found = affordable(choice, plan.root, self.sizes, record.spent, limits, self.mode)
+        option = found.option
+        self.account.take(option.name, found.way, found.full, self.sizes)
+        steps.heard = lambda step, keys: self._hear(option, step, keys)
         outcome = take(option, plan, steps, types, standing)
-        return msgspec.structs.replace(outcome, strategy=told(option, choice, plan, base))
+        if outcome.rows is not None:
+            self.account.written = (outcome.rows.inserted or 0) + (outcome.rows.deleted or 0)
+        strategy = told(option, choice, plan, base)
+        return msgspec.structs.replace(outcome, strategy=with_numbers(strategy, self.account))
+
+    def _hear(self, option: Option, step: str, keys: Keys) -> None:
+        """Give up if too many of the table's own keys changed."""
+        if isinstance(option, AffectedKey) and step == option.keys:
+            self.account.keys = keys.count
+            refuse_keys(self.name, keys.count, self.sizes, self.run.config.refresh, self.mode)
 
     def _ask(self, name: str) -> tuple[str, ...]:
         text, is_select = self.run.read(name)
@@ -178,14 +188,6 @@ def take(
     if signed.broken is not None and steps.frame(signed.broken).first() is not None:
         raise Refused("INTEGRITY", "the table does not hold what the change takes away")
     return apply_change(standing, change)
-
-
-def is_partition(option: AffectedKey, plan: Plan, base: TableFacts) -> bool:
-    """Is the key what the table is partitioned by, by the values themselves?"""
-    cols = output(plan.root)
-    places = [cols.index(e.column) if e.column in cols else -1 for e in option.key]
-    names = {base.columns[place].name for place in places if place >= 0}
-    return -1 not in places and bool(names) and names == set(base.partitioning)
 
 
 def _partitions(option: AffectedKey, steps: Steps, base: TableFacts, plan: Plan) -> str | None:
@@ -247,13 +249,6 @@ def _standing(standing: Standing) -> str:
     return f"{table} VERSION AS OF {snapshot}"
 
 
-def _numbers(sources: Mapping[str, Source]) -> dict[str, int | None]:
-    return {
-        name: source.facts.total_records if source.facts is not None else None
-        for name, source in sources.items()
-    }
-
-
 def _stored(kind: str) -> str:
     """A type of Spark as Iceberg holds it, in one spelling.
 
@@ -263,27 +258,3 @@ def _stored(kind: str) -> str:
     plain = re.sub(r"[`\s]", "", kind.lower())
     plain = re.sub(r"\b(tinyint|smallint)\b", "int", plain)
     return re.sub(r"\b(varchar|char)\(\d+\)", "string", plain)
-
-
-def told(option: Option, choice: Choice, plan: Plan, base: TableFacts) -> Strategy:
-    """The strategy as users read it."""
-    names = dict(zip(output(plan.root), plan.names, strict=True))
-    key: tuple[str, ...] | None = None
-    if isinstance(option, AffectedKey):
-        key = tuple(text(expr, lambda col: names.get(col, col.name)) for expr in option.key)
-    if isinstance(option, GroupMerge):
-        key = tuple(plan.names[place] for place in option.keys)
-    rejected = tuple({"name": r.name, "code": r.code, "why": r.why} for r in choice.rejected)
-    name = option.name
-    if isinstance(option, AffectedKey) and is_partition(option, plan, base):
-        name = "partition_overwrite"
-    return Strategy(name, _WHY[name], key, rejected)
-
-
-_WHY = {
-    "append": "rows only came, and each gives rows of its own",
-    "group_merge": "the aggregates of the change are merged into their groups",
-    "affected_key": "the rows of the keys that changed are computed again",
-    "partition_overwrite": "the partitions that changed are computed again",
-    "bag_merge": "the exact change is applied row by row",
-}

@@ -7,7 +7,7 @@ tells its range, which lets Iceberg leave out files, and its size, which lets th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -73,6 +73,7 @@ class Steps:
         self.session = session
         self.script = script
         self.keys: dict[str, Keys] = {}
+        self.heard: Callable[[str, Keys], None] = lambda _name, _keys: None
         self._views: list[str] = []
 
     def close(self) -> None:
@@ -139,6 +140,7 @@ class Steps:
             _, found = self.computed(step.name, frame, asked)
         count = int(found.get("total") or 0)
         self.keys[step.name] = Keys(count, ranges(kinds, found, count))
+        self.heard(step.name, self.keys[step.name])
 
     def _text(self, name: str) -> str:
         """One query for a step: the steps that were not computed stand in front of it."""
