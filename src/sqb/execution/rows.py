@@ -283,6 +283,7 @@ class _Refresh:
                 f"MERGE INTO {target} AS t USING (SELECT * FROM sqb_signed WHERE {WEIGHT} < 0) AS s"
                 f" ON {' AND '.join([*same, *limits])} WHEN MATCHED THEN DELETE"
             )
+            reached("rows:1")
         copies = f"IF({WEIGHT} < 0, {COPIES}, {WEIGHT})"
         coming = frame.where(f"{copies} > 0")
         if change.most > 1:
