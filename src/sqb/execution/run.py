@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sqb.compile.nodes import Compiled
+from sqb.execution.shared_changes import SharedChanges
 from sqb.execution.sources import SourceLook
 from sqb.execution.statement import full_name, pinned
 from sqb.execution.volume import bytes_behind
@@ -74,6 +75,8 @@ class Run:
         self.pool: SessionPool | None = None
         self.stopping = threading.Event()
         self.refresh: str | None = None
+        self.shared = SharedChanges(run_id)
+        self.work: frozenset[str] = frozenset()
         self._tolerant = {n: s for n, s in situation.sightings.items() if s.tolerance is not None}
         self._published: dict[str, Published] = {}
         self._lock = threading.Lock()
@@ -163,6 +166,11 @@ class Run:
         expected = self.expected(name)
         return full_name(self.catalog.name, expected.namespace, expected.relation)
 
+    def readers(self, name: str, version: int | None) -> int:
+        """How many nodes of this run's work read a table, and read this version of it last."""
+        records = (self.situation.recorded.get(node) for node in self.work)
+        return sum(1 for r in records if r is not None and r.pins.get(name) == version)
+
     def table(self, name: str) -> str:
         """The full name of a node's or source's table."""
         known = name in self.situation.expected
@@ -247,6 +255,7 @@ class Run:
             owner=owner_of(self.config),
             clock=dict(self.situation.constants),
             rules=RULES,
+            files=self.sources.marks([*states, *through]),
         )
 
     def _pins(self, names: Iterable[str]) -> dict[str, int]:

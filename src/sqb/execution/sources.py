@@ -40,6 +40,10 @@ from sqb.state.record import Record
 _MILLISECOND = 1000
 
 
+#: A source of more files than this is read in full: what is recorded of a table stays small.
+_MOST_MARKS = 1000
+
+
 class SourceLook:
     """All sources as they are at one moment, as far as can be told without Spark."""
 
@@ -99,6 +103,16 @@ class SourceLook:
             if head is not None:
                 self.facts[name] = self._lake_facts.get(head.location)
                 self._documents[name] = (self._lake_facts, head.location)
+
+    def marks(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """The files of those sources among ``names`` whose files never change, if they are few."""
+        found: dict[str, list[str]] = {}
+        for name in names:
+            source, listing = self.compiled.sources.get(name), self.listings.get(name)
+            kept = source is not None and source.files is not None and source.files.immutable
+            if kept and listing is not None and len(listing.files) <= _MOST_MARKS:
+                found[name] = listing.marks()
+        return found
 
     def versions(self, name: str) -> dict[int, Snapshot]:
         """The versions that a table's metadata tells of."""

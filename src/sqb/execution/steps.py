@@ -7,11 +7,12 @@ tells its range, which lets Iceberg leave out files, and its size, which lets th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from sqb.execution.content_hash import quote
 from sqb.execution.statement import literal
 from sqb.refresh.script import Script, Step
 
@@ -72,9 +73,13 @@ class Steps:
     def compute(self, name: str, frame: DataFrame) -> DataFrame:
         """Compute rows once and for all: what they were made from is not read again."""
         made = frame.localCheckpoint()
-        made.createOrReplaceTempView(name)
-        self._views.append(name)
+        self.view(name, made)
         return made
+
+    def view(self, name: str, frame: DataFrame) -> None:
+        """Give rows a name in this session."""
+        frame.createOrReplaceTempView(name)
+        self._views.append(name)
 
     def described(self, name: str) -> DataFrame:
         """A step for its columns alone: nothing is computed."""
@@ -87,12 +92,11 @@ class Steps:
         ranged = {step.within[0] for step in steps if step.within is not None}
         narrow: set[str] = set()
         for step in steps:
-            if step.within is not None or not narrow.isdisjoint(step.reads):
+            if step.kind != "rows" or step.within or not narrow.isdisjoint(step.reads):
                 narrow.add(step.name)
             if step.name in self._views or step.name == name:
                 continue
-            shared = read.count(step.name) > 1 and (step.kind != "rows" or step.name in narrow)
-            if step.name in ranged or shared:
+            if step.name in ranged or (read.count(step.name) > 1 and step.name in narrow):
                 made = self.compute(step.name, self.session.sql(self._text(step.name)))
                 if step.name in ranged:
                     self.keys[step.name] = measured(made)
@@ -130,29 +134,45 @@ class Steps:
         return sql
 
 
-def measured(frame: DataFrame, columns: Sequence[str] | None = None) -> Keys:
-    """Compute a set of keys and say how many there are and what they range over."""
-    kinds = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
-    names = list(columns if columns is not None else frame.columns)
-    items = ["count(*) AS n"]
-    for place, name in enumerate(names):
-        quoted = f"`{name}`"
-        if kinds[name].startswith(_RANGED) and "collate" not in kinds[name]:
-            items.append(f"CAST(min({quoted}) AS STRING) AS lo{place}")
-            items.append(f"CAST(max({quoted}) AS STRING) AS hi{place}")
-            items.append(f"count({quoted}) AS c{place}")
-    row = frame.selectExpr(*items).first()
-    found: dict[str, object] = row.asDict() if row is not None else {"n": 0}
-    count = int(str(found["n"]))
-    ranges = [_range(found, place, kinds[name], count) for place, name in enumerate(names)]
-    return Keys(count, tuple(ranges))
+def measured(frame: DataFrame) -> Keys:
+    """How many keys there are and what they range over."""
+    kinds = kinds_of(frame)
+    items = {"total": "count(*)"} | ranging(kinds)
+    row = frame.selectExpr(*(f"{sql} AS {key}" for key, sql in items.items())).first()
+    found = row.asDict() if row is not None else {}
+    count = int(found.get("total") or 0)
+    return Keys(count, ranges(kinds, found, count))
 
 
-def _range(found: dict[str, object], place: int, kind: str, count: int) -> Range | None:
+def kinds_of(frame: DataFrame) -> dict[str, str]:
+    """Spark's types of the columns, by name."""
+    return {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+
+
+def ranging(kinds: Mapping[str, str], only: str = "TRUE") -> dict[str, str]:
+    """The aggregates that tell what columns of these types range over, of ``only`` these rows."""
+    out: dict[str, str] = {}
+    for place, (name, kind) in enumerate(kinds.items()):
+        if kind.startswith(_RANGED) and "collate" not in kind:
+            value = quote(name)
+            out[f"lo{place}"] = f"CAST(min({value}) FILTER (WHERE {only}) AS STRING)"
+            out[f"hi{place}"] = f"CAST(max({value}) FILTER (WHERE {only}) AS STRING)"
+            out[f"has{place}"] = f"count({value}) FILTER (WHERE {only})"
+    return out
+
+
+def ranges(
+    kinds: Mapping[str, str], found: Mapping[str, object], count: int
+) -> tuple[Range | None, ...]:
+    """The ranges that ``ranging`` asked for; ``count`` is the number of rows."""
+    return tuple(_range(found, place, kind, count) for place, kind in enumerate(kinds.values()))
+
+
+def _range(found: Mapping[str, object], place: int, kind: str, count: int) -> Range | None:
     if f"lo{place}" not in found:
         return None
     low, high = found[f"lo{place}"], found[f"hi{place}"]
-    nulls = found[f"c{place}"] != count
+    nulls = found[f"has{place}"] != count
     if low is None or high is None:
         return Range(None, None, nulls)
     if max(len(str(low)), len(str(high))) > _LONGEST:

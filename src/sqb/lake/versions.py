@@ -14,7 +14,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """One commit as its summary tells it.
 
     ``adds_deletes``: it marks rows as deleted in files that stay. ``has_deletes``: such marks are
-    there after it, whoever made them. Sizes are in bytes of data files.
+    there after it, whoever made them. Sizes are in bytes of data files. ``lineage``: its rows
+    have ids that stay with them, and the sequence number of the commit that changed them last.
     """
 
     id: int
@@ -27,6 +28,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     added_bytes: int | None = None
     removed_bytes: int | None = None
     rows: int | None = None
+    sequence: int | None = None
+    lineage: bool = False
     columns: tuple[Column, ...] = ()
 
 
@@ -64,5 +67,7 @@ def _snapshot(item: Mapping[str, Any], columns: tuple[Column, ...]) -> Snapshot:
         added_bytes=count("added-files-size"),
         removed_bytes=count("removed-files-size"),
         rows=count("total-records", None),
+        sequence=item.get("sequence-number"),
+        lineage=item.get("first-row-id") is not None,
         columns=columns,
     )

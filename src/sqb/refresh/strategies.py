@@ -123,7 +123,7 @@ def choose(situation: Situation, script: Script) -> Choice:
 def _append(situation: Situation, derivation: Derivation) -> Append | Rejected:
     root = situation.plan.root
     for name in sorted(situation.changed):
-        if situation.changes[name].way != "append":
+        if not situation.changes[name].only_adds:
             return Rejected("append", "HAS_DELETES", f"rows of {name} went or were rewritten")
     if moved_filters(root):
         return Rejected("append", "HAS_DELETES", "a constant in a filter moved")

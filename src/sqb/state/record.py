@@ -33,7 +33,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     views: what a refresh by rows starts from, so upkeep must keep it. ``seen`` says of each source
     that is watched by a value which version of it gave the value. ``owner`` names the project and
     the target schema it was built for. ``clock`` has the constants as its queries, and the views
-    they see through, found them; ``rules`` the version of the rules of row-level refresh.
+    they see through, found them; ``rules`` the version of the rules of row-level refresh;
+    ``files`` a mark for each file of a source whose files never change.
     ``ts`` is in microseconds since the epoch.
     """
 
@@ -61,6 +62,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     owner: str = ""
     clock: dict[str, str] = {}
     rules: str = ""
+    files: dict[str, list[str]] = {}
 
     def read(self) -> dict[str, str]:
         """The data ids of all that it was made from, also behind views."""
