@@ -253,6 +253,7 @@ def _write(standing: Standing, change: Change, staged: Staged) -> None:
             f" USING (SELECT * FROM {change.view} WHERE {WEIGHT} < 0) AS s"
             f" ON {' AND '.join([*same, *limits])} WHEN MATCHED THEN DELETE"
         )
+        reached("rows:1")
     copies = f"IF({WEIGHT} < 0, {COPIES}, {WEIGHT})"
     coming = change.frame.where(f"{copies} > 0")
     if change.most > 1:
