@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from sqb.refresh.delta import delta_of, otherwise, truths
 from sqb.refresh.ir import (
     Aggregate,
     Constants,
@@ -27,7 +28,7 @@ from sqb.refresh.ir import (
     Window,
     column,
     columns,
-    moved_filters,
+    moved_constants,
     output,
     positions,
     scans,
@@ -48,10 +49,9 @@ from sqb.refresh.restrict import (
     merged,
     partitioned,
     plain_equalities,
-    restrict,
     through,
 )
-from sqb.refresh.script import WEIGHT, Script, at, keys_of, text
+from sqb.refresh.script import Script, at, keys_of, text
 
 #: A key that all rows share: the whole node.
 WHOLE: Keys = (Expr(("1",)),)
@@ -107,7 +107,7 @@ class Derivation:
             try:
                 self._keys[memo] = self.by_rule(node, exprs, exact)
             except NotDerivable:
-                if not exact:
+                if not exact or not self.whole(node):
                     raise
                 self._keys[memo] = self._from_delta(node, exprs)
         return self._keys[memo]
@@ -118,8 +118,10 @@ class Derivation:
         if rows is not None:
             return self._distinct(exprs, rows)
         match node:
-            case Filter() if node.before is not None:
-                parts = [self.keys(node.child, exprs, exact=exact), self._crossing(node, exprs)]
+            case Filter() | Project() if node.before is not None:
+                then = at(node, "old")
+                below = through(exprs, dict(then.items)) if isinstance(then, Project) else exprs
+                parts = [self.keys(node.child, below, exact=exact), self._crossing(node, exprs)]
                 return self._union([part for part in parts if part], len(exprs))
             case Filter() | Distinct():
                 return self.keys(node.child, exprs, exact=exact)
@@ -154,18 +156,28 @@ class Derivation:
         """The change rows of a node that treats each row of one table alone."""
         if isinstance(node, Scan):
             return self.delta(node)
-        if isinstance(node, Filter) and node.before is not None:
+        if isinstance(node, Filter | Project) and node.before is not None:
             return None
         if isinstance(node, Filter | Project | Explode) and self.row_wise(node.child) is not None:
             return self.delta(node)
         return None
 
-    def _crossing(self, node: Filter, exprs: Keys) -> str:
-        """Keys of rows that stand on the other side of a filter now."""
+    def _crossing(self, node: Filter | Project, exprs: Keys) -> str | None:
+        """Keys of rows that a filter or a projection now treats otherwise."""
         state = self.script.state(node.child, "new")
-        then, now = _truths(node)
-        sql = f"SELECT DISTINCT {keys_of(exprs)} FROM {state} WHERE {then} <> {now}"
-        return self.script.add("keys", sql, (state,))
+        if isinstance(node, Filter):
+            then, now = truths(node)
+            forms, test = [exprs], f"{then} <> {now}"
+        else:
+            forms = [through(exprs, dict(items)) for items in (node.before or (), node.items)]
+            test = otherwise(node)
+        parts = [
+            self.script.add(
+                "keys", f"SELECT DISTINCT {keys_of(form)} FROM {state} WHERE {test}", (state,)
+            )
+            for form in dict.fromkeys(forms)
+        ]
+        return self._union(parts, len(exprs))
 
     def _explode_keys(self, node: Explode, exprs: Keys, exact: bool) -> str | None:
         below = frozenset(output(node.child))
@@ -175,7 +187,7 @@ class Derivation:
 
     def _single_keys(self, node: Single, exprs: Keys, exact: bool) -> str | None:
         """None where the value is what it was; without the old rows it may be any."""
-        if self._has_old(node):
+        if self.has_old(node):
             return self._from_delta(node, exprs)
         if any(expr.columns for expr in exprs):
             raise NotDerivable("KEY_NOT_DERIVABLE", "the value of a sub-query")
@@ -309,121 +321,10 @@ class Derivation:
             return None
         if id(node) not in self._deltas:
             self._kept.append(node)
-            self._deltas[id(node)] = self._delta(node)
+            self._deltas[id(node)] = delta_of(self, node)
         return self._deltas[id(node)]
 
-    def _delta(self, node: Node) -> str:
-        match node:
-            case Scan():
-                return self.script.add("change", self.script.scan(node, "changes"))
-            case Filter() if node.before is not None:
-                return self._moved_filter(node)
-            case Filter() | Project() | Explode():
-                return self.script.apply(node, [self._need(node.child)], WEIGHT)
-            case SetOperation(kind="union", all=True):
-                return self._sum(node)
-            case Join(kind="inner"):
-                return self._join_delta(node)
-            case Join(kind="left" | "semi" | "anti") if not self.moves(node.right):
-                return self._joined(
-                    node, self._need(node.left), self.script.state(node.right, "new")
-                )
-            case Single() | Aggregate(keys=()):
-                return self._one_row_delta(node)
-            case _:
-                return self._difference(node)
-
-    def _one_row_delta(self, node: Node) -> str:
-        """The new row and the old one, if they are not the same to the last bit."""
-        self._ask_old(node)
-        new, old = (self.script.state(node, version) for version in ("new", "old"))
-        names = [col.name for col in output(node)]
-        same = " AND ".join(
-            f"a.{name} IS NOT DISTINCT FROM b.{name}"
-            f" AND CAST(a.{name} AS STRING) IS NOT DISTINCT FROM CAST(b.{name} AS STRING)"
-            for name in names
-        )
-        sides = [
-            f"SELECT {', '.join(f'{alias}.{name}' for name in names)}, {weight} AS {WEIGHT}"
-            f" FROM {new} AS a CROSS JOIN {old} AS b WHERE NOT ({same})"
-            for alias, weight in (("a", 1), ("b", -1))
-        ]
-        return self.script.add("change", " UNION ALL ".join(sides), (new, old))
-
-    def _moved_filter(self, node: Filter) -> str:
-        """Changed rows that the filter let through then, and rows that crossed it since."""
-        parts: list[str] = []
-        change = self.delta(node.child)
-        if change is not None:
-            parts.append(self.script.apply(at(node, "old"), [change], WEIGHT))
-        state = self.script.state(node.child, "new")
-        then, now = _truths(node)
-        names = ", ".join(col.name for col in output(node))
-        sql = (
-            f"SELECT {names}, CASE WHEN {now} THEN 1 ELSE -1 END AS {WEIGHT}"
-            f" FROM {state} WHERE {then} <> {now}"
-        )
-        parts.append(self.script.add("change", sql, (state,)))
-        return self._all(node, parts)
-
-    def _need(self, node: Node) -> str:
-        change = self.delta(node)
-        if change is None:
-            raise TypeError("an unchanged node has no change")
-        return change
-
-    def _sum(self, node: SetOperation) -> str:
-        parts: list[str] = []
-        for side in (node.left, node.right):
-            change = self.delta(side)
-            if change is not None:
-                pairs = zip(output(side), node.columns, strict=True)
-                items = ", ".join(f"{mine.name} AS {col.name}" for mine, col in pairs)
-                sql = f"SELECT {items}, {WEIGHT} FROM {change}"
-                parts.append(self.script.add("change", sql, (change,)))
-        return self._all(node, parts)
-
-    def _all(self, node: Node, parts: Sequence[str]) -> str:
-        if len(parts) == 1:
-            return parts[0]
-        names = ", ".join([*(col.name for col in output(node)), WEIGHT])
-        sql = " UNION ALL ".join(f"SELECT {names} FROM {part}" for part in parts)
-        return self.script.add("change", sql, parts)
-
-    def _join_delta(self, node: Join) -> str:
-        """dL with new R, and old L with dR; or the other way round, whichever can be read."""
-        left, right = self.delta(node.left), self.delta(node.right)
-        if left is None or right is None:
-            state = self.script.state
-            if right is None:
-                return self._joined(node, self._need(node.left), state(node.right, "new"))
-            return self._joined(node, state(node.left, "new"), right)
-        if self._has_old(node.left):
-            first = self._joined(node, left, self.script.state(node.right, "new"))
-            second = self._joined(node, self.script.state(node.left, "old"), right)
-        else:
-            self._ask_old(node.right)
-            first = self._joined(node, left, self.script.state(node.right, "old"))
-            second = self._joined(node, self.script.state(node.left, "new"), right)
-        return self._all(node, [first, second])
-
-    def _joined(self, node: Join, left: str, right: str) -> str:
-        return self.script.apply(node, [left, right], WEIGHT)
-
-    def _difference(self, node: Node) -> str:
-        """New rows minus old rows, both for the changed keys only."""
-        self._ask_old(node)
-        exprs, keys = self._best_keys(node)
-        names = ", ".join(col.name for col in output(node))
-        new = restrict(self.script, node, exprs, keys, "new")
-        old = restrict(self.script, node, exprs, keys, "old")
-        sql = (
-            f"SELECT {names}, 1 AS {WEIGHT} FROM {new}"
-            f" UNION ALL SELECT {names}, -1 AS {WEIGHT} FROM {old}"
-        )
-        return self.script.add("change", sql, (new, old))
-
-    def _best_keys(self, node: Node) -> tuple[Keys, str]:
+    def best_keys(self, node: Node) -> tuple[Keys, str]:
         """The finest key that can be derived; the whole node where there is none."""
         for exact in (False, True):
             exprs = self.derivable_keys(node, exact=exact)
@@ -431,8 +332,7 @@ class Derivation:
                 found = self.by_rule(node, exprs, exact)
                 if found is not None:
                     return exprs, found
-        if not self.whole(node):
-            raise NotDerivable("KEY_NOT_DERIVABLE", "only the whole could be computed again")
+        self.ask_whole(node)
         return WHOLE, self.script.add("keys", "SELECT 1 AS k0")
 
     def derivable_keys(self, node: Node, *, exact: bool) -> Keys:
@@ -446,10 +346,14 @@ class Derivation:
             found.append(expr)
         return tuple(found)
 
-    def _has_old(self, node: Node) -> bool:
+    def has_old(self, node: Node) -> bool:
         return all(s.source in self.old for s in scans(node) if s.source in self.changed)
 
-    def _ask_old(self, node: Node) -> None:
+    def ask_whole(self, node: Node) -> None:
+        if not self.whole(node):
+            raise NotDerivable("KEY_NOT_DERIVABLE", "only the whole could be computed again")
+
+    def ask_old(self, node: Node) -> None:
         for scan in scans(node):
             if scan.source in self.changed and scan.source not in self.old:
                 raise NotDerivable("NO_CHANGE_SET", f"{scan.source}: the old version is needed")
@@ -457,14 +361,7 @@ class Derivation:
 
 def moves(node: Node, changed: frozenset[str]) -> bool:
     """Can the rows of a node have changed?"""
-    return any(scan.source in changed for scan in scans(node)) or moved_filters(node)
-
-
-def _truths(node: Filter) -> tuple[str, str]:
-    """Was the predicate true, and is it?"""
-    if node.before is None:
-        raise TypeError("the filter has not moved")
-    return f"(({text(node.before)}) IS TRUE)", f"(({text(node.predicate)}) IS TRUE)"
+    return any(scan.source in changed for scan in scans(node)) or moved_constants(node)
 
 
 def candidates(node: Node) -> list[Expr]:

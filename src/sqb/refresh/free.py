@@ -67,7 +67,8 @@ def free_choice(node: Node, types: Mapping[Col, str], keys: Keys | None) -> str 
                 return chooses
             return free_choice(node.child, types, keys if own else None)
         case Project():
-            inner = through(keys, dict(node.items)) if keys is not None else None
+            same = keys is not None and node.before is None
+            inner = through(keys, dict(node.items)) if same and keys is not None else None
             return free_choice(node.child, types, inner)
         case Filter() | Distinct():
             return free_choice(node.child, types, keys)

@@ -109,10 +109,15 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 class Project(msgspec.Struct, frozen=True):
-    """Columns computed from each row alone."""
+    """Columns computed from each row alone.
+
+    ``before`` are the same columns as they were computed when the old rows were made, where a
+    constant in them has moved.
+    """
 
     child: Node
     items: tuple[tuple[Col, Expr], ...]
+    before: tuple[tuple[Col, Expr], ...] | None = None
 
 
 class Explode(msgspec.Struct, frozen=True):
@@ -258,11 +263,11 @@ def scans(node: Node) -> list[Scan]:
     return [scan for child in inputs(node) for scan in scans(child)]
 
 
-def moved_filters(node: Node) -> bool:
-    """Is there a filter below that was another before?"""
-    if isinstance(node, Filter) and node.before is not None:
+def moved_constants(node: Node) -> bool:
+    """Is there a filter or a column below that was another before?"""
+    if isinstance(node, Filter | Project) and node.before is not None:
         return True
-    return any(moved_filters(child) for child in inputs(node))
+    return any(moved_constants(child) for child in inputs(node))
 
 
 def positions(node: SetOperation) -> tuple[dict[Col, Expr], dict[Col, Expr]]:
@@ -280,7 +285,7 @@ def expressions(node: Node) -> tuple[Expr, ...]:
         case Filter():
             return (node.predicate, *([node.before] if node.before is not None else []))
         case Project():
-            return tuple(expr for _, expr in node.items)
+            return tuple(expr for _, expr in (*node.items, *(node.before or ())))
         case Explode():
             return (node.generator,)
         case Join():

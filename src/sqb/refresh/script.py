@@ -130,6 +130,8 @@ def at(node: Node, version: Version) -> Node:
     """A node as it was at a version."""
     if isinstance(node, Filter) and node.before is not None and version == "old":
         return Filter(node.child, node.before)
+    if isinstance(node, Project) and node.before is not None:
+        return Project(node.child, node.before if version == "old" else node.items)
     return node
 
 

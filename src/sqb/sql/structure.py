@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import combinations, product
 
-from sqb.sql.cursor import Cursor
-from sqb.sql.fragments import Fragment, Unsupported, fragment
+from sqb.sql.conditions import QUERY_WORDS, Conditions
+from sqb.sql.fragments import Fragment, Unsupported
 from sqb.sql.query import (
     Body,
     Conjunct,
@@ -38,7 +38,6 @@ _ENDS = _CLAUSES | _SET_WORDS
 _JOIN_WORDS = frozenset(
     {"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "NATURAL"}
 )
-_QUERY_WORDS = ("SELECT", "WITH")
 
 
 def structure(tokens: Tokens) -> Query:
@@ -46,23 +45,11 @@ def structure(tokens: Tokens) -> Query:
     count = len(tokens.raws)
     while count and tokens.raws[count - 1] == ";":
         count -= 1
-    reader = _Reader(tokens, 0, count)
-    query = reader.query()
-    reader.end()
-    return query
+    return _Reader(tokens, 0, count).whole()
 
 
-class _Reader(Cursor):
-    """Reads queries; expressions are handed to ``fragment``."""
-
-    def fragment(self) -> Fragment:
-        return self._fragment(self.at, self.stop)
-
-    def _fragment(self, begin: int, stop: int) -> Fragment:
-        return fragment(self.tokens, begin, stop, self._nested)
-
-    def _nested(self, begin: int, stop: int) -> Query:
-        return _whole(_Reader(self.tokens, begin, stop))
+class _Reader(Conditions):
+    """Reads queries."""
 
     # Queries
 
@@ -75,7 +62,7 @@ class _Reader(Cursor):
                 name = self.name()
                 names = self._names() if self.word() == "(" else ()
                 self.need("AS")
-                ctes.append((name, names, _whole(self.inner())))
+                ctes.append((name, names, self.inner().whole()))
                 if not self.take(","):
                     break
         body = self._union()
@@ -108,7 +95,7 @@ class _Reader(Cursor):
 
     def _block(self) -> Body:
         if self.word() == "(":
-            query = _whole(self.inner())
+            query = self.inner().whole()
             if query.ctes:
                 raise Unsupported("WITH inside a set operation")
             return query.body
@@ -144,7 +131,7 @@ class _Reader(Cursor):
             joins = self._joins()
             while self.take("LATERAL", "VIEW"):
                 laterals.append(self._lateral_view())
-        where = self._conjuncts("WHERE", _ENDS)
+        where = self.conjuncts("WHERE", _ENDS)
         group: tuple[Fragment, ...] = ()
         group_all, sets = False, None
         if self.take("GROUP BY"):
@@ -152,8 +139,8 @@ class _Reader(Cursor):
             group_all = grouped.word() == "ALL" and grouped.stop - grouped.at == 1
             if not group_all:
                 group, sets = grouped._grouping()
-        having = self._conjuncts("HAVING", _ENDS)
-        qualify = self._conjuncts("QUALIFY", _ENDS)
+        having = self.conjuncts("HAVING", _ENDS)
+        qualify = self.conjuncts("QUALIFY", _ENDS)
         if self.word() not in ("", "ORDER BY", *_SET_WORDS):
             raise Unsupported(self.word())
         return Select(
@@ -186,7 +173,7 @@ class _Reader(Cursor):
             alias, stop = self._last_name(), stop - 2
         elif len(words) > 1 and self._implicit_alias():
             alias, stop = self._last_name(), stop - 1
-        return Item(self._fragment(self.at, stop), alias)
+        return Item(self.span(self.at, stop), alias)
 
     def _qualifiers(self) -> tuple[str, ...]:
         qualifiers: list[str] = []
@@ -239,85 +226,13 @@ class _Reader(Cursor):
         for part in self.inner().split(","):
             if part.word() in ("ROLLUP", "CUBE", "GROUPING SETS"):
                 raise Unsupported(f"{part.word()} inside grouping sets")
-            inside = part.inner() if part._wrapped() else part
+            inside = part.inner() if part.wrapped() else part
             unit: list[int] = []
             for one in inside.split(",") if inside.at < inside.stop else []:
                 unit.append(len(group))
                 group.append(one.fragment())
             units.append(tuple(unit))
         return units
-
-    # Conditions
-
-    def _conjuncts(self, word: str, ends: Iterable[str]) -> tuple[Conjunct, ...]:
-        if not self.take(word):
-            return ()
-        return self.until(ends)._chain()
-
-    def _chain(self) -> tuple[Conjunct, ...]:
-        out: list[Conjunct] = []
-        for part in self.split("AND"):
-            out += part._condition()
-        return tuple(out)
-
-    def _condition(self) -> list[Conjunct]:
-        if self._wrapped():
-            inner = self.inner()
-            if inner.count("OR") == 0:
-                return list(inner._chain())
-            return [Conjunct(self._fragment(inner.at - 1, inner.stop + 1))]
-        if self.word() == "NOT" and self.count("AND") == self.count("OR") == 0:
-            turned = self._turned()
-            if turned is not None:
-                return [turned]
-        if self.word() == "EXISTS" and self.word(1) == "(" and self.word(2) in _QUERY_WORDS:
-            self.at += 1
-            query = _whole(self.inner())
-            self.end()
-            return [Conjunct(query=query)]
-        found = self._in()
-        if found is not None:
-            return [found]
-        for sign, null_safe in (("=", False), ("==", False), ("<=>", True)):
-            if self.count(sign) == 1 and not any(self.count(w) for w in _BESIDE_EQUAL - {sign}):
-                left, right = self.halves(sign)
-                whole = self.fragment()
-                return [Conjunct(whole, (left.fragment(), right.fragment()), null_safe)]
-        return [Conjunct(self.fragment())]
-
-    def _turned(self) -> Conjunct | None:
-        """NOT EXISTS and NOT x IN, with as many NOTs and parentheses as there are."""
-        rest = _Reader(self.tokens, self.at + 1, self.stop)
-        while rest._wrapped():
-            rest = rest.inner()
-        if rest.count("AND") or rest.count("OR"):
-            return None
-        (found,) = rest._condition()
-        if found.query is None:
-            return None
-        return Conjunct(query=found.query, values=found.values, negated=not found.negated)
-
-    def _wrapped(self) -> bool:
-        if self.word() != "(":
-            return False
-        probe = _Reader(self.tokens, self.at, self.stop)
-        inner = probe.inner()
-        return probe.at == self.stop and inner.word() not in _QUERY_WORDS
-
-    def _in(self) -> Conjunct | None:
-        if self.count("IN") != 1 or self.count("OR"):
-            return None
-        left, right = self.halves("IN")
-        if right.word() != "(" or right.word(1) not in (*_QUERY_WORDS, "VALUES"):
-            return None
-        negated = left.stop > left.at and self.tokens.raws[left.stop - 1].upper() == "NOT"
-        left.stop -= negated
-        if any(left.count(word) for word in _LOOSER):
-            return None
-        values = left.inner().split(",") if left._wrapped() else [left]
-        query = _whole(right.inner())
-        right.end()
-        return Conjunct(query=query, values=tuple(v.fragment() for v in values), negated=negated)
 
     # Relations
 
@@ -328,9 +243,9 @@ class _Reader(Cursor):
             return self._derived(Query((), self._block()))
         if self.word() == "(":
             inner = self.inner()
-            if inner.word() not in (*_QUERY_WORDS, "VALUES", "("):
+            if inner.word() not in (*QUERY_WORDS, "VALUES", "("):
                 raise Unsupported("a join in parentheses")
-            return self._derived(_whole(inner))
+            return self._derived(inner.whole())
         start = self.tokens.parsed[self.at].start
         name = self.name()
         while self.take("."):
@@ -375,7 +290,7 @@ class _Reader(Cursor):
             if self.take("USING"):
                 using = self._names()
             else:
-                on = self._conjuncts("ON", _ENDS | _JOIN_WORDS | {","})
+                on = self.conjuncts("ON", _ENDS | _JOIN_WORDS | {","})
             out.append(Joined(kind, relation, on, using, natural))
 
     def _join_word(self) -> JoinWord:
@@ -395,7 +310,7 @@ class _Reader(Cursor):
         begin = self.at
         self.name()
         self.inner()
-        generator = self._fragment(begin, self.at)
+        generator = self.span(begin, self.at)
         alias = self.name() if self.word() != "AS" else ""
         names: list[str] = []
         if self.take("AS"):
@@ -403,12 +318,6 @@ class _Reader(Cursor):
             while self.take(","):
                 names.append(self.name())
         return LateralView(outer, generator, alias, tuple(names))
-
-
-def _whole(reader: _Reader) -> Query:
-    query = reader.query()
-    reader.end()
-    return query
 
 
 Units = list[tuple[int, ...]]
@@ -445,13 +354,6 @@ _JOIN_KINDS: dict[tuple[str, ...], JoinWord] = {
 }
 _TABLE_WORDS = ("VERSION", "TIMESTAMP", "FOR", "TABLESAMPLE", "PIVOT", "UNPIVOT")
 _NOT_ALIASES = _ENDS | _JOIN_WORDS | frozenset({"ON", "USING", ",", ")", "(", *_TABLE_WORDS})
-#: Words that bind less tightly than IN.
-_LOOSER = ("OR", "NOT", "AND")
-#: Words and signs beside which ``a = b`` is not all that is said.
-_BESIDE_EQUAL = frozenset(
-    {*_LOOSER, "IS", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "<", ">", "<=", ">="}
-    | {"<>", "!=", "=", "==", "<=>", "->"}
-)
 _OPERATORS = frozenset(
     {"AND", "OR", "NOT", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "BETWEEN", "DIV", "CASE", "WHEN"}
     | {"THEN", "ELSE", "DISTINCT", "ALL", "DATE", "TIMESTAMP", "INTERVAL", "FROM", "ESCAPE"}
