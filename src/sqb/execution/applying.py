@@ -54,6 +54,8 @@ class Standing(msgspec.Struct, frozen=True):
     layout: Layout
     record: Record
     base: TableFacts
+    #: Looks at what is staged before it is published.
+    audit: Callable[[Staged], None] = lambda _: None
 
     @property
     def columns(self) -> list[str]:
@@ -205,6 +207,7 @@ def _published(standing: Standing, write: Callable[[Staged], Written]) -> Outcom
             return nothing(standing)
         facts = staged_facts(run, staged)
         data, total = _identified(standing, staged, facts, written)
+        standing.audit(staged)
         done = publish(run, name, standing.states, staged, layout, data, record.schema, total)
         come = written.come if written.come >= 0 else (total or 0) - (record.rows or 0)
         return msgspec.structs.replace(done, rows=Rows(come, written.gone, total))

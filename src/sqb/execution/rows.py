@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,8 +23,9 @@ from sqb.execution.applying import (
     nothing,
     overwrite_partitions,
 )
-from sqb.execution.change_sets import Bound, old_versions, sources_of
+from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
 from sqb.execution.content_hash import quote
+from sqb.execution.row_audit import audit_rows, due
 from sqb.execution.run import Run
 from sqb.execution.sizes import counted, sizes_of
 from sqb.execution.steps import Keys, Steps, kinds_of, literal_of, ranged
@@ -33,13 +34,18 @@ from sqb.execution.telling import full, is_partition, refusals, told, with_numbe
 from sqb.execution.understanding import understand
 from sqb.identity.data_id import InputState
 from sqb.lake.metadata import TableFacts
+from sqb.lake.staging import Staged
 from sqb.lake.types import spark_type
 from sqb.planning.plan import PlannedNode, Strategy
 from sqb.planning.row_gates import refuse
 from sqb.refresh.build import Plan
 from sqb.refresh.cost import Sizes, affordable, estimate_full, refuse_keys, worth_looking
-from sqb.refresh.ir import Aggregate, Col, Node, Window, inputs, output
+from sqb.refresh.derive import moves
+from sqb.refresh.free import free_choice
+from sqb.refresh.ir import Aggregate, Col, Node, Single, Window, inputs, output
+from sqb.refresh.prune import pruned
 from sqb.refresh.reasons import Refused, Rejected
+from sqb.refresh.scalars import bound, singles
 from sqb.refresh.script import COPIES, WEIGHT, Script
 from sqb.refresh.signed import Target, signed_change
 from sqb.refresh.strategies import (
@@ -51,7 +57,7 @@ from sqb.refresh.strategies import (
     choose,
 )
 from sqb.sql.fragments import Unsupported
-from sqb.state.record import untouched
+from sqb.state.record import Record, untouched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,6 +89,8 @@ def refresh_rows(
         refresh.close()
 
 
+#: Other types whose values come back from their text as they were.
+_EXACT_TEXT = ("float", "double", "boolean")
 #: More partitions than this are not named one by one.
 _MOST_PARTITIONS = 200
 
@@ -119,20 +127,17 @@ class _Refresh:
             raise Refused("TARGET_MODIFIED_OUTSIDE", "the table was written by someone else")
         standing = Standing(run, self.session, name, self.states, self.layout, record, base)
         plan = understand(run, name, record.clock, self._ask)
-        sources = sources_of(run, record, plan.root)
-        for source in sources.values():
-            if source.change.way == "unknown":
-                raise Refused("NO_CHANGE_SET", f"{source.name}: {source.change.reason}")
+        plan, sources = self._settled(plan, record)
         limits = run.config.refresh
         self.sizes = sizes_of(base, record, sources)
         self.account.full = estimate_full(plan.root, self.sizes, record.spent)
         worth_looking(plan.root, self.sizes, record.spent, limits, self.mode)
-        bound = Bound(run, self.session, record, sources)
-        script = Script(bound.relation, quote)
+        reads = Bound(run, self.session, record, sources)
+        script = Script(reads.relation, quote)
         self.steps = steps = Steps(self.session, script)
         types = types_of(plan, script, steps)
         _same_shape(base, plan, types)
-        situation = Situation(plan, bound.bind(steps), types, old_versions(sources))
+        situation = Situation(plan, reads.bind(steps), types, old_versions(sources))
         self.sizes = counted(self.sizes, situation.changes)
         if not situation.moves:
             why = "what changed in the inputs is not read by the query"
@@ -147,10 +152,14 @@ class _Refresh:
         option = found.option
         self.account.take(option.name, found.way, found.full, self.sizes)
         steps.heard = lambda step, keys: self._hear(option, step, keys)
+        strategy = told(option, choice, plan, base)
+        unique = free_choice(plan.root, types, None) is None
+        standing = msgspec.structs.replace(
+            standing, audit=lambda staged: self._audit(standing, staged, strategy, unique)
+        )
         outcome = take(option, plan, steps, types, standing)
         if outcome.rows is not None:
             self.account.written = (outcome.rows.inserted or 0) + (outcome.rows.deleted or 0)
-        strategy = told(option, choice, plan, base)
         return msgspec.structs.replace(outcome, strategy=with_numbers(strategy, self.account))
 
     def _hear(self, option: Option, step: str, keys: Keys) -> None:
@@ -158,6 +167,62 @@ class _Refresh:
         if isinstance(option, AffectedKey) and step == option.keys:
             self.account.keys = keys.count
             refuse_keys(self.name, keys.count, self.sizes, self.run.config.refresh, self.mode)
+
+    def _settled(self, plan: Plan, record: Record) -> tuple[Plan, dict[str, Source]]:
+        """The plan with its sub-queries that have one value replaced by it, and its sources.
+
+        What a sub-query reads may change while its value stays: that is no change. Where the value
+        is another, every row may be.
+        """
+        sources = self._sources(plan, record)
+        changed = frozenset(n for n, s in sources.items() if s.change.way != "none")
+        found = [single for single in singles(plan.root) if moves(single.child, changed)]
+        if not found:
+            return plan, sources
+        values = self._values(found, Bound(self.run, self.session, record, sources))
+        plan = msgspec.structs.replace(plan, root=pruned(bound(plan.root, values)))
+        return plan, self._sources(plan, record)
+
+    def _sources(self, plan: Plan, record: Record) -> dict[str, Source]:
+        sources = sources_of(self.run, record, plan.root)
+        for source in sources.values():
+            if source.change.way == "unknown":
+                raise Refused("NO_CHANGE_SET", f"{source.name}: {source.change.reason}")
+        return sources
+
+    def _values(self, found: Sequence[Single], rows: Bound) -> dict[Col, str]:
+        """The values of sub-queries as SQL; raises ``Refused`` if one moved."""
+        script = Script(rows.relation, quote)
+        steps = Steps(self.session, script)
+        values: dict[Col, str] = {}
+        for single in found:
+            column = output(single.child)[0].name
+            sides: list[str | None] = []
+            for version in ("old", "new"):
+                frame = steps.described(script.state(single.child, version))
+                kind = kinds_of(frame)[column]
+                answers = frame.selectExpr(f"CAST({column} AS STRING) AS v").limit(2).collect()
+                if len(answers) > 1 or not (ranged(kind) or kind in _EXACT_TEXT):
+                    raise Refused("SCALAR_SUBQUERY_CHANGED", "a sub-query that can't be compared")
+                sides.append(answers[0]["v"] if answers else None)
+            if sides[0] != sides[1]:
+                why = f"a sub-query gave {sides[0]} and gives {sides[1]} now"
+                raise Refused("SCALAR_SUBQUERY_CHANGED", why)
+            text = sides[1]
+            null = f"CAST(NULL AS {kind})"
+            values[single.column] = null if text is None else literal_of(text, kind)
+        return values
+
+    def _audit(self, standing: Standing, staged: Staged, strategy: Strategy, unique: bool) -> None:
+        """Compare what is staged with the query, if the header asks for it now."""
+        wish = str(self.run.compiled.models[self.name].settings.options.get("row_audit", "off"))
+        wanted = due(wish, standing.record.refreshes)
+        if wanted is None or not unique:
+            return
+        known = {column.name for column in standing.base.columns}
+        key = strategy.key if strategy.key and known.issuperset(strategy.key) else ()
+        columns = standing.base.columns
+        audit_rows(self.run, self.session, self.name, wanted, staged, columns, key)
 
     def _ask(self, name: str) -> tuple[str, ...]:
         text, is_select = self.run.read(name)

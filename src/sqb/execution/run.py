@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -78,6 +79,7 @@ class Run:
         self.refresh: str | None = None
         self.shared = SharedChanges(run_id)
         self.work: frozenset[str] = frozenset()
+        self.folder: Path | None = None
         self.accounts: dict[str, Account] = {}
         self._tolerant = {n: s for n, s in situation.sightings.items() if s.tolerance is not None}
         self._published: dict[str, Published] = {}

@@ -23,7 +23,7 @@ from sqb.refresh.ir import (
     SetOperation,
     Window,
     inputs,
-    moved_filters,
+    moved_constants,
     scans,
 )
 from sqb.refresh.reasons import Refused
@@ -33,13 +33,15 @@ _MB = 1_000_000
 #: Seconds for each megabyte that is read, shuffled and written, on a machine of two cores.
 _READ, _SHUFFLED, _WRITTEN = 0.008, 0.015, 0.025
 #: Seconds that a way takes before it reads a byte: it is made of so many jobs.
-_FIXED = {"full": 0.6, "append": 0.9, "group_merge": 1.6, "affected_key": 2.0, "bag_merge": 2.0}
+_FIXED = {"full": 0.6, "append": 1.2, "group_merge": 3.0, "affected_key": 4.0, "bag_merge": 4.0}
 #: A file of a table is taken to have this size.
 _FILE = 128 * _MB
 #: Runs of a way before they say more of it than the rebuilds do.
 _ENOUGH = 3
 #: How much less each older run says.
 _DECAY = 0.6
+#: A machine is not thought to be slower than this many times.
+_SLOW = 3.0
 #: What one odd run can do at most.
 _ODD = 100.0
 
@@ -174,14 +176,16 @@ def estimate(way: str, root: Node, sizes: Sizes, past: Sequence[Past]) -> Estima
     work = _work(way, root, sizes)
     if work is None:
         return None
-    fixed, moving = _FIXED[way], work.seconds
+    plain = _FIXED[way] + work.seconds
     factor, runs = _factor([(r.seconds, r.plain or 0.0) for r in past if r.way == way])
     if runs >= _ENOUGH:
-        return Estimate((fixed + moving) * factor, fixed + moving, runs)
+        return Estimate(plain * factor, plain, runs)
     # how much dearer than the model thinks this query and machine are, rebuilds have shown
     whole = _work("full", root, sizes)
     dearer = _full_factor(whole, sizes, past)[0] if whole is not None else 1.0
-    return Estimate(fixed + moving * dearer, fixed + moving)
+    # a slow machine starts jobs slowly too, a hard query does not
+    fixed = _FIXED[way] * min(max(dearer, 1.0), _SLOW)
+    return Estimate(fixed + work.seconds * dearer, plain)
 
 
 def _full_factor(work: _Work, sizes: Sizes, past: Sequence[Past]) -> tuple[float, int]:
@@ -300,10 +304,10 @@ def worth_looking(
     if mode != "auto":
         return
     ways = {size.change.way for size in sizes.sources.values()} - {"none"}
-    if not ways and not moved_filters(root):
+    if not ways and not moved_constants(root):
         return
     full = estimate_full(root, sizes, past)
-    if ways != {"append"} or moved_filters(root):
+    if ways != {"append"} or moved_constants(root):
         _refuse_small(full, sizes, limits)
     changes = _changes(sizes)
     if full is None or changes is None:
