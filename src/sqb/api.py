@@ -105,17 +105,25 @@ class Project(Workspace):
         *,
         force: bool = False,
         full_refresh: bool = False,
+        refresh: str | None = None,
         listener: Listener | None = None,
     ) -> Plan:
         """What a build would do now, and why. Writes nothing.
 
-        Spark is started only where a source is watched by a value that has to be asked for.
+        ``refresh`` overrides what the models say about it. Spark is started only where a source
+        is watched by a value that has to be asked for.
         """
         selected = self.select(select, exclude)
         observed = self.observe()
-        plan, _, _, _ = self._decide(
+        plan, verdicts, situation, look = self._decide(
             selected, observed, force=force, full_refresh=full_refresh, listener=listener
         )
+        if any(node.strategy is None and node.materialized == "table" for node in plan.work):
+            from sqb.execution.foreseeing import with_strategies
+
+            run = self._run("plan", situation, verdicts, observed, look)
+            run.refresh = refresh
+            plan = with_strategies(plan, run)
         self.facts.save(h.location for h in observed.heads.values())
         return self._with_diffs(plan, observed)
 
@@ -332,7 +340,8 @@ class Project(Workspace):
         )
         only = msgspec.structs.replace(plan, nodes=tuple(n for n in plan.nodes if n.name == name))
         run = self._run("explain", situation, verdicts, observed, look)
-        return explained(name, self._with_diffs(only, observed), run)
+        work = {node.name for node in plan.work}
+        return explained(name, self._with_diffs(only, observed), run, work)
 
     def history(self, name: str | None = None) -> list[dict[str, Any]]:
         """Every recorded build of a node, or of all, oldest first."""

@@ -179,3 +179,22 @@ def test_files_that_came_beside_files_that_never_change(bench: Workbench) -> Non
     (node,) = (n for n in result.nodes if n.name == "m")
     assert (node.strategy and node.strategy.code) == "NO_CHANGE_SET"
     assert bench.rows("m") == [(2, 5), (3, 7)]
+
+
+def test_partitions_that_changed_are_replaced_whole(bench: Workbench) -> None:
+    orders(bench)
+    sql = "SELECT d, COUNT(DISTINCT customer) AS customers FROM {raw}.orders GROUP BY d"
+    bench.model("m", f"MODEL (materialized table, partitioned_by [d]);\n{sql}")
+    bench.build()
+    bench.sql("INSERT INTO lake.{raw}.orders VALUES (300, 44, 1, DATE'2026-01-02')")
+    bench.sql("INSERT INTO lake.{raw}.orders VALUES (301, 45, 1, NULL)")
+    bench.sql("DELETE FROM lake.{raw}.orders WHERE d = DATE'2026-01-04'")
+    node = refreshed(bench, "m", sql)
+    assert node.strategy is not None
+    assert node.strategy.name == "partition_overwrite", node.strategy
+    assert node.rows is not None
+    assert (node.rows.inserted, node.rows.deleted) == (2, 2)
+    bench.sql("INSERT INTO lake.{raw}.orders VALUES (302, 44, 1, DATE'2026-01-02')")
+    node = refreshed(bench, "m", sql)
+    assert node.status == "unchanged"
+    assert bench.told() == {}

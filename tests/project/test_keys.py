@@ -365,6 +365,7 @@ def test_a_view_has_no_layout() -> None:
         "config (a 1), placeholders (b 2), replay_on_change full",
         "refresh auto, row_state off",
         "refresh full",
+        "refresh rows, row_audit sample(0.1%)",
         "row_audit off, contract none, audits [], deletes sync",
     ],
 )
@@ -385,9 +386,7 @@ def test_what_works_now_is_available(header: str) -> None:
         ("materialized table, unique_key a", "0.3"),
         ("deletes keep", "0.3"),
         ("full_refresh true", "0.3"),
-        ("refresh rows", "0.3"),
         ("row_state auto", "0.3"),
-        ("row_audit every(20)", "0.3"),
         ("materialized incremental, cursor c", "0.5"),
         ("materialized incremental, cursor c, incremental_strategy delete_insert", "0.5"),
         ("lookback 3d", "0.5"),

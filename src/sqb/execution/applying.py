@@ -6,7 +6,7 @@ The table's content hash is not computed again: what goes is taken off it, what 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,7 +15,7 @@ from sqb.execution.content_hash import quote
 from sqb.execution.events import Rows
 from sqb.execution.run import Run
 from sqb.execution.statement import full_name
-from sqb.execution.steps import Range, kinds_of, ranges, ranging
+from sqb.execution.steps import Range, Steps, kinds_of, ranges, ranging
 from sqb.execution.table import (
     SNAPSHOT_PROPERTY,
     Layout,
@@ -133,8 +133,41 @@ def append_rows(standing: Standing, frame: DataFrame) -> Outcome:
     return _published(standing, write)
 
 
-def measure(frame: DataFrame, view: str) -> Change:
-    """What a computed signed change amounts to, in one pass. ``view`` is its name in SQL."""
+def overwrite_partitions(
+    standing: Standing, coming: DataFrame, going: DataFrame, condition: str
+) -> Outcome:
+    """Replace whole partitions: ``coming`` is all that they hold then, ``going`` what they hold."""
+    schema = coming.schema.jsonValue()
+    hashes = content_hash.row_hashes(schema)
+    if hashes is None:
+        raise Refused("TYPE_NOT_COMPARABLE", "the rows can't be hashed")
+    aggregates = [f"{sql} AS {key}" for key, sql in content_hash.sums(hashes).items()]
+    row = going.selectExpr(*aggregates).first()
+    gone = content_hash.combine(row.asDict() if row is not None else {})
+
+    def write(staged: Staged) -> Written:
+        from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows
+
+        rows, observation = watched(coming, schema)
+        target = full_name(standing.run.catalog.name, *staged.parts)
+        writer = rows.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", standing.run.id)
+        writer.overwrite(F.expr(condition))
+        metrics = dict(observation.get) if observation is not None else {}
+        if not metrics:
+            table = standing.session.table(target).where(condition)
+            told = table.selectExpr(*aggregates).first()
+            metrics = told.asDict() if told is not None else {}
+        come = content_hash.combine(metrics)
+        if come == gone:
+            return Written(0, 0, None)
+        sums = (come[0] - gone[0], come[1] - gone[1], come[2] - gone[2])
+        return Written(come[0], gone[0], sums)
+
+    return _published(standing, write)
+
+
+def measured(steps: Steps, view: str, frame: DataFrame) -> Change:
+    """Compute a signed change, and say what it amounts to, in one pass."""
     schema = frame.drop(WEIGHT, COPIES).schema.jsonValue()
     hashes = content_hash.row_hashes(schema)
     items = {
@@ -147,13 +180,12 @@ def measure(frame: DataFrame, view: str) -> Change:
     items |= ranging(kinds, f"{WEIGHT} < 0")
     if hashes is not None:
         items |= content_hash.sums(hashes, WEIGHT)
-    row = frame.selectExpr(*(f"{sql} AS {key}" for key, sql in items.items())).first()
-    found: dict[str, Any] = row.asDict() if row is not None else {}
+    made, found = steps.computed(view, frame, items)
     come, gone, most, negative = (
         int(found.get(key) or 0) for key in ("come", "gone", "most", "negative")
     )
     sums = content_hash.combine(found) if hashes is not None and found else None
-    return Change(frame, view, come, gone, most, sums, ranges(kinds, found, negative))
+    return Change(made, view, come, gone, most, sums, ranges(kinds, found, negative))
 
 
 def _published(standing: Standing, write: Callable[[Staged], Written]) -> Outcome:

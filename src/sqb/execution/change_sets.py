@@ -98,13 +98,24 @@ class Bound:
     """The sources of one refresh in a session: SQL for their rows, views for their changes."""
 
     def __init__(
-        self, run: Run, session: SparkSession, record: Record, sources: Mapping[str, Source]
+        self,
+        run: Run,
+        session: SparkSession | None,
+        record: Record,
+        sources: Mapping[str, Source],
     ) -> None:
         self.run = run
-        self.session = session
+        self._session = session
         self.record = record
         self.sources = sources
         self._texts: dict[str, str] = {}
+
+    @property
+    def session(self) -> SparkSession:
+        """The session that changes are computed in."""
+        if self._session is None:
+            raise AssertionError("nothing is computed without a session")
+        return self._session
 
     def relation(self, name: str, version: str) -> str:
         """What a step reads: a source as it is, as it was, or its change."""
@@ -118,6 +129,15 @@ class Bound:
         if old is None:
             return f"(SELECT * FROM {self.run.table(name)} WHERE false) AS sqb_s"
         return f"{self.run.table(name)} VERSION AS OF {old}"
+
+    def written(self) -> dict[str, TableChange]:
+        """As ``bind``, for reading the SQL alone: nothing is computed, so what cancels stays."""
+        for name, source in self.sources.items():
+            if source.change.way == "files":
+                self._texts[name] = f"sqb_changes_of_{len(self._texts)}"
+            elif source.change.way not in ("none", "unknown"):
+                self._texts[name] = f"({self._raw(source)}) AS sqb_s"
+        return {name: source.change for name, source in self.sources.items()}
 
     def bind(self, steps: Steps) -> dict[str, TableChange]:
         """Make the change of every source readable; what is known of it afterwards.
@@ -208,11 +228,10 @@ class Bound:
         if all(groupable(kinds[column]) for column in source.columns):
             raw = _net(raw, source.columns, kinds)
         view = f"sqb_changes_of_{len(self._texts)}"
-        frame = steps.compute(view, self.session.sql(raw))
+        counts = {"come": f"count_if({WEIGHT} > 0)", "gone": f"count_if({WEIGHT} < 0)"}
+        _, found = steps.computed(view, self.session.sql(raw), counts)
         self._texts[source.name] = view
-        counts = (f"count_if({WEIGHT} > 0) AS come", f"count_if({WEIGHT} < 0) AS gone")
-        row = frame.selectExpr(*counts).first()
-        come, gone = (int(row["come"]), int(row["gone"])) if row is not None else (0, 0)
+        come, gone = int(found.get("come") or 0), int(found.get("gone") or 0)
         way = source.change.way if gone else "append" if come else "none"
         return msgspec.structs.replace(source.change, way=way, added_rows=come, removed_rows=gone)
 

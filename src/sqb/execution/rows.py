@@ -9,18 +9,27 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from sqb.errors import SqbError
-from sqb.execution.applying import Standing, append_rows, apply_change, measure, nothing
-from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
+from sqb.execution.applying import (
+    Standing,
+    append_rows,
+    apply_change,
+    measured,
+    nothing,
+    overwrite_partitions,
+)
+from sqb.execution.change_sets import Bound, old_versions, sources_of
 from sqb.execution.content_hash import quote
 from sqb.execution.run import Run
-from sqb.execution.steps import Steps, kinds_of
+from sqb.execution.sizes import counted, sizes_of
+from sqb.execution.steps import Keys, Steps, kinds_of, literal_of, ranged
 from sqb.execution.table import Layout, Outcome
+from sqb.execution.telling import full, is_partition, refusals, told, with_numbers
 from sqb.execution.understanding import understand
 from sqb.identity.data_id import InputState
 from sqb.lake.metadata import TableFacts
@@ -28,16 +37,15 @@ from sqb.lake.types import spark_type
 from sqb.planning.plan import PlannedNode, Strategy
 from sqb.planning.row_gates import refuse
 from sqb.refresh.build import Plan
-from sqb.refresh.cost import affordable
+from sqb.refresh.cost import Sizes, affordable, estimate_full, refuse_keys, worth_looking
 from sqb.refresh.ir import Aggregate, Col, Node, Window, inputs, output
 from sqb.refresh.reasons import Refused, Rejected
-from sqb.refresh.script import COPIES, WEIGHT, Script, text
+from sqb.refresh.script import COPIES, WEIGHT, Script
 from sqb.refresh.signed import Target, signed_change
 from sqb.refresh.strategies import (
     AffectedKey,
     Append,
     Choice,
-    GroupMerge,
     Option,
     Situation,
     choose,
@@ -57,17 +65,13 @@ def refresh_rows(
     layout: Layout,
 ) -> Outcome | Strategy:
     """Refresh a table by rows; or the strategy ``full`` with the reason why that can't be."""
+    refresh = _Refresh(run, session, node, states, layout)
     try:
-        refresh = _Refresh(run, session, node, states, layout)
-        try:
-            return refresh.outcome()
-        finally:
-            refresh.close()
+        return refresh.outcome()
     except Refused as refused:
-        rejected = Rejected("rows", refused.code, refused.why)
-        return full(refused.code, refused.why, (rejected,))
+        return full(refused.code, refused.why, refusals(refresh.choice, refused))
     except Unsupported as found:
-        return full(found.code, str(found), (Rejected("rows", found.code, str(found)),))
+        return full(found.code, found.what, (Rejected("rows", found.code, found.what),))
     except SqbError:
         raise
     except Exception as error:
@@ -75,16 +79,12 @@ def refresh_rows(
             raise
         why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return full("ROW_ERROR", why, (Rejected("rows", "ROW_ERROR", why),))
+    finally:
+        refresh.close()
 
 
-def full(code: str, why: str, rejected: Sequence[Rejected] = ()) -> Strategy:
-    """The strategy of a full rebuild, with its reason."""
-    return Strategy(
-        "full",
-        why,
-        rejected=tuple({"name": r.name, "code": r.code, "why": r.why} for r in rejected),
-        code=code,
-    )
+#: More partitions than this are not named one by one.
+_MOST_PARTITIONS = 200
 
 
 class _Refresh:
@@ -103,6 +103,9 @@ class _Refresh:
         self.name = node.name
         self.steps: Steps | None = None
         self.mode = run.refresh_of(node.name)
+        self.account = run.accounts[node.name]
+        self.sizes = Sizes({}, None, None)
+        self.choice: Choice | None = None
 
     def close(self) -> None:
         if self.steps is not None:
@@ -120,23 +123,41 @@ class _Refresh:
         for source in sources.values():
             if source.change.way == "unknown":
                 raise Refused("NO_CHANGE_SET", f"{source.name}: {source.change.reason}")
+        limits = run.config.refresh
+        self.sizes = sizes_of(base, record, sources)
+        self.account.full = estimate_full(plan.root, self.sizes, record.spent)
+        worth_looking(plan.root, self.sizes, record.spent, limits, self.mode)
         bound = Bound(run, self.session, record, sources)
         script = Script(bound.relation, quote)
         self.steps = steps = Steps(self.session, script)
         types = types_of(plan, script, steps)
         _same_shape(base, plan, types)
         situation = Situation(plan, bound.bind(steps), types, old_versions(sources))
+        self.sizes = counted(self.sizes, situation.changes)
         if not situation.moves:
             why = "what changed in the inputs is not read by the query"
+            self.account.take("skip", None, None, self.sizes)
             strategy = Strategy("skip", why, code="NET_CHANGE_EMPTY")
             return msgspec.structs.replace(nothing(standing), strategy=strategy)
-        choice = choose(situation, script)
+        self.choice = choice = choose(situation, script)
         if not choice.options:
             last = choice.rejected[-1]
             raise Refused(last.code, last.why)
-        option = affordable(choice, situation, _numbers(sources), self.mode)
+        found = affordable(choice, plan.root, self.sizes, record.spent, limits, self.mode)
+        option = found.option
+        self.account.take(option.name, found.way, found.full, self.sizes)
+        steps.heard = lambda step, keys: self._hear(option, step, keys)
         outcome = take(option, plan, steps, types, standing)
-        return msgspec.structs.replace(outcome, strategy=told(option, choice, plan))
+        if outcome.rows is not None:
+            self.account.written = (outcome.rows.inserted or 0) + (outcome.rows.deleted or 0)
+        strategy = told(option, choice, plan, base)
+        return msgspec.structs.replace(outcome, strategy=with_numbers(strategy, self.account))
+
+    def _hear(self, option: Option, step: str, keys: Keys) -> None:
+        """Give up if too many of the table's own keys changed."""
+        if isinstance(option, AffectedKey) and step == option.keys:
+            self.account.keys = keys.count
+            refuse_keys(self.name, keys.count, self.sizes, self.run.config.refresh, self.mode)
 
     def _ask(self, name: str) -> tuple[str, ...]:
         text, is_select = self.run.read(name)
@@ -150,6 +171,12 @@ def take(
     items = standing.stored([col.name for col in output(plan.root)])
     if isinstance(option, Append):
         return append_rows(standing, steps.frame(option.change).selectExpr(*items))
+    if isinstance(option, AffectedKey) and is_partition(option, plan, standing.base):
+        condition = _partitions(option, steps, standing.base, plan)
+        if condition is not None:
+            coming = steps.frame(option.rows).selectExpr(*items)
+            going = standing.session.sql(f"SELECT * FROM {_standing(standing)} WHERE {condition}")
+            return overwrite_partitions(standing, coming, going, condition)
     names = tuple(quote(column) for column in standing.columns)
     kinds = tuple(types[col] for col in output(plan.root))
     target = Target(_standing(standing), names, kinds)
@@ -157,10 +184,32 @@ def take(
     frame = steps.frame(signed.change)
     frame = frame.selectExpr(*items, f"CAST({WEIGHT} AS BIGINT) AS {WEIGHT}", COPIES)
     # computed once: what is hashed is what is written, also where a query chooses freely
-    change = measure(steps.compute("sqb_signed", frame), "sqb_signed")
+    change = measured(steps, "sqb_signed", frame)
     if signed.broken is not None and steps.frame(signed.broken).first() is not None:
         raise Refused("INTEGRITY", "the table does not hold what the change takes away")
     return apply_change(standing, change)
+
+
+def _partitions(option: AffectedKey, steps: Steps, base: TableFacts, plan: Plan) -> str | None:
+    """The condition for the partitions to replace; None if they are too many to be named."""
+    frame = steps.frame(option.keys)
+    kinds = list(kinds_of(frame).values())
+    if not all(ranged(kind) for kind in kinds):
+        return None
+    texts = [f"CAST(k{i} AS STRING) AS k{i}" for i in range(len(kinds))]
+    rows = frame.selectExpr(*texts).limit(_MOST_PARTITIONS + 1).collect()
+    if len(rows) > _MOST_PARTITIONS:
+        return None
+    cols = output(plan.root)
+    names = [quote(base.columns[cols.index(e.column)].name) for e in option.key if e.column]
+    tests = []
+    for row in rows:
+        parts = [
+            f"{name} IS NULL" if value is None else f"{name} = {literal_of(value, kind)}"
+            for name, kind, value in zip(names, kinds, row, strict=True)
+        ]
+        tests.append("(" + " AND ".join(parts) + ")")
+    return " OR ".join(tests) or "FALSE"
 
 
 def types_of(plan: Plan, script: Script, steps: Steps) -> dict[Col, str]:
@@ -200,13 +249,6 @@ def _standing(standing: Standing) -> str:
     return f"{table} VERSION AS OF {snapshot}"
 
 
-def _numbers(sources: Mapping[str, Source]) -> dict[str, int | None]:
-    return {
-        name: source.facts.total_records if source.facts is not None else None
-        for name, source in sources.items()
-    }
-
-
 def _stored(kind: str) -> str:
     """A type of Spark as Iceberg holds it, in one spelling.
 
@@ -216,23 +258,3 @@ def _stored(kind: str) -> str:
     plain = re.sub(r"[`\s]", "", kind.lower())
     plain = re.sub(r"\b(tinyint|smallint)\b", "int", plain)
     return re.sub(r"\b(varchar|char)\(\d+\)", "string", plain)
-
-
-def told(option: Option, choice: Choice, plan: Plan) -> Strategy:
-    """The strategy as users read it."""
-    names = dict(zip(output(plan.root), plan.names, strict=True))
-    key: tuple[str, ...] | None = None
-    if isinstance(option, AffectedKey):
-        key = tuple(text(expr, lambda col: names.get(col, col.name)) for expr in option.key)
-    if isinstance(option, GroupMerge):
-        key = tuple(plan.names[place] for place in option.keys)
-    rejected = tuple({"name": r.name, "code": r.code, "why": r.why} for r in choice.rejected)
-    return Strategy(option.name, _WHY[option.name], key, rejected)
-
-
-_WHY = {
-    "append": "rows only came, and each gives rows of its own",
-    "group_merge": "the aggregates of the change are merged into their groups",
-    "affected_key": "the rows of the keys that changed are computed again",
-    "bag_merge": "the exact change is applied row by row",
-}

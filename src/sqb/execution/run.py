@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sqb.compile.nodes import Compiled
+from sqb.execution.accounts import Account
 from sqb.execution.shared_changes import SharedChanges
 from sqb.execution.sources import SourceLook
 from sqb.execution.statement import full_name, pinned
@@ -30,7 +31,7 @@ from sqb.planning.tolerance import as_consumed, kept_sources
 from sqb.project.config import Config
 from sqb.refresh.reasons import RULES
 from sqb.sql.version import scheme
-from sqb.state.record import Consumed, Record, owner_of
+from sqb.state.record import Consumed, Record, owner_of, remembered
 
 if TYPE_CHECKING:
     from sqb.spark.pool import SessionPool
@@ -77,6 +78,7 @@ class Run:
         self.refresh: str | None = None
         self.shared = SharedChanges(run_id)
         self.work: frozenset[str] = frozenset()
+        self.accounts: dict[str, Account] = {}
         self._tolerant = {n: s for n, s in situation.sightings.items() if s.tolerance is not None}
         self._published: dict[str, Published] = {}
         self._lock = threading.Lock()
@@ -238,6 +240,14 @@ class Run:
         upstream = {n: s.version for n, s in states.items() if n in self.situation.expected}
         constants = {key: self.situation.constants[key] for key in expected.constants}
         through = self._through(states)
+        pins = self._pins([*states, *through])
+        # what another query took says nothing of this one
+        last = before if before is not None and before.query == expected.query else None
+        spent, refreshes = (last.spent, last.refreshes) if last is not None else ((), 0)
+        account = self.accounts.get(name)
+        if account is not None:
+            spent = remembered(spent, account.spent(self.id, self._bytes(pins), rows))
+            refreshes = 0 if account.way == "full" else refreshes + (account.way != "skip")
         return Record(
             node=name,
             type=expected.type,
@@ -260,13 +270,21 @@ class Run:
             constants=constants,
             rows=rows,
             through=through,
-            pins=self._pins([*states, *through]),
+            pins=pins,
             seen=self._seen([*states, *through]),
             owner=owner_of(self.config),
             clock=dict(self.situation.constants),
             rules=RULES,
             files=self.sources.marks([*states, *through]),
+            spent=spent,
+            refreshes=refreshes,
         )
+
+    def _bytes(self, names: Iterable[str]) -> int | None:
+        """The bytes of these tables; None if one's are not known."""
+        found = [facts.total_bytes if (facts := self.relation(n)) else None for n in names]
+        known = [size for size in found if size is not None]
+        return sum(known) if len(known) == len(found) else None
 
     def _pins(self, names: Iterable[str]) -> dict[str, int]:
         """The snapshots these tables were read at; a view or an empty table has none."""

@@ -7,14 +7,15 @@ tells its range, which lets Iceberg leave out files, and its size, which lets th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from sqb.execution.content_hash import quote
 from sqb.execution.statement import literal
 from sqb.refresh.script import Script, Step
+from sqb.spark.kinds import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,6 +41,16 @@ class Range(msgspec.Struct, frozen=True):
         return f"({within} OR ({expr}) IS NULL)" if self.nulls else within
 
 
+def literal_of(value: str, kind: str) -> str:
+    """A value of SQL from its text and type."""
+    return f"CAST({literal(value)} AS {kind})"
+
+
+def ranged(kind: str) -> bool:
+    """Do values of this type come back from their text as they were?"""
+    return kind.startswith(_RANGED) and "collate" not in kind
+
+
 class Keys(msgspec.Struct, frozen=True):
     """How many keys a step holds and what each column ranges over (None: not told)."""
 
@@ -62,6 +73,7 @@ class Steps:
         self.session = session
         self.script = script
         self.keys: dict[str, Keys] = {}
+        self.heard: Callable[[str, Keys], None] = lambda _name, _keys: None
         self._views: list[str] = []
 
     def close(self) -> None:
@@ -75,6 +87,21 @@ class Steps:
         made = frame.localCheckpoint()
         self.view(name, made)
         return made
+
+    def computed(
+        self, name: str, frame: DataFrame, aggregates: Mapping[str, str]
+    ) -> tuple[DataFrame, dict[str, Any]]:
+        """The same, with aggregates of the rows that are taken while they are computed."""
+        if is_connect(self.session):
+            made = self.compute(name, frame)
+            return made, answered(made, aggregates)
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows
+
+        observation = Observation()
+        exprs = (F.expr(sql).alias(key) for key, sql in aggregates.items())
+        made = self.compute(name, frame.observe(observation, *exprs))
+        return made, dict(observation.get)
 
     def view(self, name: str, frame: DataFrame) -> None:
         """Give rows a name in this session."""
@@ -96,11 +123,24 @@ class Steps:
                 narrow.add(step.name)
             if step.name in self._views or step.name == name:
                 continue
-            if step.name in ranged or (read.count(step.name) > 1 and step.name in narrow):
-                made = self.compute(step.name, self.session.sql(self._text(step.name)))
-                if step.name in ranged:
-                    self.keys[step.name] = measured(made)
+            if step.name in ranged:
+                self._measure(step)
+            elif read.count(step.name) > 1 and step.name in narrow:
+                self.compute(step.name, self.session.sql(self._text(step.name)))
         return self.session.sql(self._text(name))
+
+    def _measure(self, step: Step) -> None:
+        """Say of keys how many there are and what they range over; compute what is not at hand."""
+        frame = self.session.sql(self._text(step.name))
+        kinds = kinds_of(frame)
+        asked = {"total": "count(*)"} | ranging(kinds)
+        if step.reads and all(name in self._views for name in step.reads):
+            found = answered(frame, asked)
+        else:
+            _, found = self.computed(step.name, frame, asked)
+        count = int(found.get("total") or 0)
+        self.keys[step.name] = Keys(count, ranges(kinds, found, count))
+        self.heard(step.name, self.keys[step.name])
 
     def _text(self, name: str) -> str:
         """One query for a step: the steps that were not computed stand in front of it."""
@@ -134,14 +174,10 @@ class Steps:
         return sql
 
 
-def measured(frame: DataFrame) -> Keys:
-    """How many keys there are and what they range over."""
-    kinds = kinds_of(frame)
-    items = {"total": "count(*)"} | ranging(kinds)
-    row = frame.selectExpr(*(f"{sql} AS {key}" for key, sql in items.items())).first()
-    found = row.asDict() if row is not None else {}
-    count = int(found.get("total") or 0)
-    return Keys(count, ranges(kinds, found, count))
+def answered(frame: DataFrame, aggregates: Mapping[str, str]) -> dict[str, Any]:
+    """Aggregates of rows, by name."""
+    row = frame.selectExpr(*(f"{sql} AS {key}" for key, sql in aggregates.items())).first()
+    return row.asDict() if row is not None else {}
 
 
 def kinds_of(frame: DataFrame) -> dict[str, str]:
@@ -149,15 +185,18 @@ def kinds_of(frame: DataFrame) -> dict[str, str]:
     return {field.name: field.dataType.simpleString() for field in frame.schema.fields}
 
 
-def ranging(kinds: Mapping[str, str], only: str = "TRUE") -> dict[str, str]:
-    """The aggregates that tell what columns of these types range over, of ``only`` these rows."""
+def ranging(kinds: Mapping[str, str], only: str | None = None) -> dict[str, str]:
+    """The aggregates that tell what columns of these types range over, of ``only`` these rows.
+
+    Without FILTER, which Spark does not let observe.
+    """
     out: dict[str, str] = {}
     for place, (name, kind) in enumerate(kinds.items()):
-        if kind.startswith(_RANGED) and "collate" not in kind:
-            value = quote(name)
-            out[f"lo{place}"] = f"CAST(min({value}) FILTER (WHERE {only}) AS STRING)"
-            out[f"hi{place}"] = f"CAST(max({value}) FILTER (WHERE {only}) AS STRING)"
-            out[f"has{place}"] = f"count({value}) FILTER (WHERE {only})"
+        if ranged(kind):
+            value = f"IF({only}, {quote(name)}, NULL)" if only else quote(name)
+            out[f"lo{place}"] = f"CAST(min({value}) AS STRING)"
+            out[f"hi{place}"] = f"CAST(max({value}) AS STRING)"
+            out[f"has{place}"] = f"count({value})"
     return out
 
 
@@ -177,5 +216,4 @@ def _range(found: Mapping[str, object], place: int, kind: str, count: int) -> Ra
         return Range(None, None, nulls)
     if max(len(str(low)), len(str(high))) > _LONGEST:
         return None
-    ends = [f"CAST({literal(str(value))} AS {kind})" for value in (low, high)]
-    return Range(ends[0], ends[1], nulls)
+    return Range(literal_of(str(low), kind), literal_of(str(high), kind), nulls)

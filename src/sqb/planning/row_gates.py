@@ -20,6 +20,11 @@ _REASONS = {
 }
 
 
+def at_once(reason: str) -> tuple[str, str] | None:
+    """The code and the sentence for which a node that runs for this reason is rebuilt."""
+    return _REASONS.get(reason)
+
+
 def refuse(
     reason: str,
     record: Record | None,
