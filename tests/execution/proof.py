@@ -103,8 +103,10 @@ def differences(bench: Workbench, queries: Mapping[str, str]) -> dict[str, str]:
     def compare(item: tuple[str, str]) -> tuple[str, str | None]:
         name, sql = item
         text = on_spark(sql).replace("{raw}", bench.raw)
-        table = bag(bench.spark.table(f"lake.{bench.schema}.{name}"))
-        rows = bag(bench.spark.sql(text))
+        one, other = bench.spark.table(f"lake.{bench.schema}.{name}"), bench.spark.sql(text)
+        if _columns(one) != _columns(other):
+            return name, f"{_columns(one)} is not {_columns(other)}"
+        table, rows = bag(one), bag(other)
         if table == rows:
             return name, None
         return name, f"not in the table: {dict(rows - table)}, only there: {dict(table - rows)}"
@@ -112,6 +114,13 @@ def differences(bench: Workbench, queries: Mapping[str, str]) -> dict[str, str]:
     with ThreadPoolExecutor(4) as pool:
         found = dict(pool.map(compare, queries.items()))
     return {name: what for name, what in found.items() if what is not None}
+
+
+def _columns(frame: DataFrame) -> list[tuple[str, str]]:
+    """Names and types, as Iceberg can hold them."""
+    kept = {"tinyint": "int", "smallint": "int"}
+    kinds = [(f.name.lower(), f.dataType.simpleString()) for f in frame.schema.fields]
+    return [(name, kept.get(kind, kind.split(" collate")[0])) for name, kind in kinds]
 
 
 def way_of(node: NodeResult) -> str:

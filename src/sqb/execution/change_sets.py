@@ -64,9 +64,11 @@ def _source(run: Run, record: Record, name: str, columns: tuple[str, ...]) -> So
     old = record.pins.get(name)
     change = table_change(known, old, facts.snapshot_id)
     readable = old is None or old in known
-    if change.way not in ("none", "unknown"):
-        then = known[old].columns if old is not None and old in known else facts.columns
-        _same_columns(name, columns, then, facts)
+    if change.way != "unknown" and old is not None:
+        # of a version that is gone nobody tells which of the table's schemas it had
+        possible = [known[old].columns] if old in known else run.schemas(name).values()
+        for then in possible:
+            _same_columns(name, columns, then, facts)
     return Source(name, columns, change, facts, readable)
 
 

@@ -23,8 +23,8 @@ from sqb.identity.expected import Expected, compose_version
 from sqb.lake.catalog import Head
 from sqb.lake.facts import FactsCache
 from sqb.lake.lake import Lake
-from sqb.lake.metadata import TableFacts
-from sqb.lake.versions import Snapshot, versions
+from sqb.lake.metadata import Column, TableFacts
+from sqb.lake.versions import Snapshot, schemas_of, versions
 from sqb.planning.cascade import Verdict
 from sqb.planning.plan import Plan
 from sqb.planning.situation import Situation, definition_local
@@ -184,9 +184,19 @@ class Run:
         """The versions that the metadata of a node's or source's table tells of."""
         if name not in self.situation.expected:
             return self.sources.versions(name)
+        return versions(self.facts.document(self._location(name)))
+
+    def schemas(self, name: str) -> dict[int, tuple[Column, ...]]:
+        """The columns that a node's or source's table has and had, by schema id."""
+        if name not in self.situation.expected:
+            return self.sources.schemas(name)
+        return schemas_of(self.facts.document(self._location(name)))
+
+    def _location(self, name: str) -> str:
+        """Where the metadata of a node's table is, as this run left or found it."""
         done, expected = self.published(name), self.expected(name)
         head = done.head if done else self.heads[(expected.namespace, expected.relation)]
-        return versions(self.facts.document(head.location))
+        return head.location
 
     def read(self, name: str, travels: bool = False) -> tuple[str, bool]:
         """SQL that reads an input as this run finds it, and whether it is a sub-select."""

@@ -1,5 +1,5 @@
 -- case: the first rows of an order
-SELECT id, v FROM raw.sales ORDER BY v DESC, id, note LIMIT 3
+SELECT id, v FROM raw.sales ORDER BY v DESC, id LIMIT 3
 
 -- case: rows without an order
 SELECT k, name FROM raw.dims LIMIT 100

@@ -5,7 +5,7 @@ SELECT id, g, rank() OVER (PARTITION BY g ORDER BY v DESC) AS r FROM raw.sales
 SELECT id, g, sum(v) OVER (PARTITION BY g ORDER BY id) AS so_far FROM raw.sales
 
 -- case: neighbours of rows in a partition that changed
-SELECT id, g, lag(id) OVER (PARTITION BY g ORDER BY id, note) AS before, lead(v) OVER (PARTITION BY g ORDER BY id, note) AS after FROM raw.sales WHERE g <> 13
+SELECT id, g, lag(id) OVER (PARTITION BY g ORDER BY id) AS before, lead(v) OVER (PARTITION BY g ORDER BY id) AS after FROM raw.sales
 
 -- case: two windows with one common column
 SELECT id, g, k, count(*) OVER (PARTITION BY g) AS n, count(*) OVER (PARTITION BY g, k) AS m FROM raw.sales
@@ -14,7 +14,7 @@ SELECT id, g, k, count(*) OVER (PARTITION BY g) AS n, count(*) OVER (PARTITION B
 SELECT id, g, k, count(*) OVER (PARTITION BY g) AS n, count(*) OVER (PARTITION BY k) AS m FROM raw.sales
 
 -- case: the latest row of each key
-SELECT g, id, v FROM raw.sales QUALIFY row_number() OVER (PARTITION BY g ORDER BY d DESC, id, note) = 1
+SELECT g, id, v FROM (SELECT g, id, v, row_number() OVER (PARTITION BY g ORDER BY d DESC, id) AS rn FROM raw.sales) x WHERE rn = 1
 
 -- case: the first rows of each key in a derived table
 SELECT g, id FROM (SELECT g, id, rank() OVER (PARTITION BY g ORDER BY id) AS r FROM raw.sales) x WHERE r <= 2
