@@ -17,7 +17,7 @@ import msgspec
 
 from sqb.errors import SqbError, did_you_mean
 from sqb.execution.events import BuildResult, Event
-from sqb.execution.look import Observed
+from sqb.execution.look import Observed, refuse_moved
 from sqb.execution.sessions import Sessions
 from sqb.execution.sources import SourceLook
 from sqb.lake.staging import stage_schema
@@ -311,6 +311,8 @@ class Project(Workspace):
         from sqb.execution.volume import bytes_behind
 
         prepared = prepare(sql, self.config, self.compiled, self.expected)
+        reads = [self.expected[name] for name in prepared.reads if name in self.expected]
+        refuse_moved(reads, self.catalog, self.facts)
         size = None
         if not self._sessions.there and self.catalog.keeps_house:
             heads, sources = self.catalog.heads(), self.compiled.sources

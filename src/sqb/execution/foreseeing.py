@@ -123,7 +123,7 @@ class _Judged:
         fill: str,
     ) -> None:
         self.name, self.base, self.plan = record.node, base, plan
-        bound = Bound(run, None, sources)
+        bound = Bound(run, None, record, sources)
         changes = bound.written()
         self.script = Script(bound.relation, quote)
         sizes = sizes_of(base, record, sources)
@@ -156,7 +156,7 @@ class _Judged:
             worth_looking(root, sizes, record.spent, limits, mode)
             found = affordable(choice, root, sizes, record.spent, limits, mode)
             self.option, way = found.option, found.way
-            strategy = told(found.option, choice, self.plan)
+            strategy = told(found.option, choice, self.plan, self.base)
         except Refused as refused:
             strategy = full(refused.code, refused.why, refusals(choice, refused))
         laid = {name: _laid(source) for name, source in sources.items()}

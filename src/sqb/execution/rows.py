@@ -8,55 +8,59 @@ the table's own rows, staged and published like a rebuild.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from sqb.errors import SqbError
-from sqb.execution import content_hash
+from sqb.execution.applying import (
+    Standing,
+    append_rows,
+    apply_change,
+    measured,
+    nothing,
+    overwrite_partitions,
+)
 from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
 from sqb.execution.content_hash import quote
-from sqb.execution.events import Rows
 from sqb.execution.row_audit import audit_rows, due
 from sqb.execution.run import Run
 from sqb.execution.sizes import counted, sizes_of
-from sqb.execution.statement import full_name
-from sqb.execution.steps import Keys, Range, Steps, measured
-from sqb.execution.table import (
-    SNAPSHOT_PROPERTY,
-    Layout,
-    Outcome,
-    adopt,
-    publish,
-    refuse_overtaken,
-    staged_facts,
-    unchanged,
-)
-from sqb.execution.telling import full, refusals, told, with_numbers
+from sqb.execution.steps import Keys, Steps, kinds_of, literal_of, ranged
+from sqb.execution.table import Layout, Outcome
+from sqb.execution.telling import full, is_partition, refusals, told, with_numbers
 from sqb.execution.understanding import understand
 from sqb.identity.data_id import InputState
-from sqb.lake.failpoints import reached
 from sqb.lake.metadata import TableFacts
-from sqb.lake.publish import Overtaken
-from sqb.lake.shape import Shape
 from sqb.lake.staging import Staged
 from sqb.lake.types import spark_type
 from sqb.planning.plan import PlannedNode, Strategy
 from sqb.planning.row_gates import refuse
 from sqb.refresh.build import Plan
 from sqb.refresh.cost import Sizes, affordable, estimate_full, refuse_keys, worth_looking
+from sqb.refresh.derive import moves
 from sqb.refresh.free import free_choice
-from sqb.refresh.ir import Aggregate, Col, Node, Window, inputs, output
+from sqb.refresh.ir import Aggregate, Col, Node, Single, Window, inputs, output
+from sqb.refresh.prune import pruned
 from sqb.refresh.reasons import Refused, Rejected
+from sqb.refresh.scalars import bound, singles
 from sqb.refresh.script import COPIES, WEIGHT, Script
-from sqb.refresh.signed import Target, exact, signed_change
-from sqb.refresh.strategies import AffectedKey, Choice, Option, Situation, choose
+from sqb.refresh.signed import Target, signed_change
+from sqb.refresh.strategies import (
+    AffectedKey,
+    Append,
+    Choice,
+    Option,
+    Situation,
+    choose,
+)
 from sqb.sql.fragments import Unsupported
 from sqb.state.record import Record, untouched
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 def refresh_rows(
@@ -85,6 +89,12 @@ def refresh_rows(
         refresh.close()
 
 
+#: Other types whose values come back from their text as they were.
+_EXACT_TEXT = ("float", "double", "boolean")
+#: More partitions than this are not named one by one.
+_MOST_PARTITIONS = 200
+
+
 class _Refresh:
     """One table on its way from the inputs of its record to those of this run."""
 
@@ -104,9 +114,6 @@ class _Refresh:
         self.account = run.accounts[node.name]
         self.sizes = Sizes({}, None, None)
         self.choice: Choice | None = None
-        #: Is there only one right result, and by which columns are buckets of it made?
-        self.unique = False
-        self.bucket: tuple[str, ...] = ()
 
     def close(self) -> None:
         if self.steps is not None:
@@ -118,106 +125,42 @@ class _Refresh:
         refuse(self.node.reason, record, self.mode, run.catalog.mode, self.states)
         if record is None or base is None or not untouched(record, base):
             raise Refused("TARGET_MODIFIED_OUTSIDE", "the table was written by someone else")
+        standing = Standing(run, self.session, name, self.states, self.layout, record, base)
         plan = understand(run, name, record.clock, self._ask)
-        sources = sources_of(run, record, plan.root)
-        for source in sources.values():
-            if source.change.way == "unknown":
-                raise Refused("NO_CHANGE_SET", f"{source.name}: {source.change.reason}")
+        plan, sources = self._settled(plan, record)
+        limits = run.config.refresh
         self.sizes = sizes_of(base, record, sources)
         self.account.full = estimate_full(plan.root, self.sizes, record.spent)
-        worth_looking(plan.root, self.sizes, record.spent, run.config.refresh, self.mode)
-        option, choice, signed = self._choose(record, base, plan, sources)
-        if option is None or signed is None:
+        worth_looking(plan.root, self.sizes, record.spent, limits, self.mode)
+        reads = Bound(run, self.session, record, sources)
+        script = Script(reads.relation, quote)
+        self.steps = steps = Steps(self.session, script)
+        types = types_of(plan, script, steps)
+        _same_shape(base, plan, types)
+        situation = Situation(plan, reads.bind(steps), types, old_versions(sources))
+        self.sizes = counted(self.sizes, situation.changes)
+        if not situation.moves:
             why = "what changed in the inputs is not read by the query"
             self.account.take("skip", None, None, self.sizes)
             strategy = Strategy("skip", why, code="NET_CHANGE_EMPTY")
-            return msgspec.structs.replace(self._nothing(record, base), strategy=strategy)
-        strategy = told(option, choice, plan)
-        known = {column.name for column in base.columns}
-        self.bucket = strategy.key if strategy.key and known.issuperset(strategy.key) else ()
-        outcome = self._apply(record, base, signed)
-        return msgspec.structs.replace(outcome, strategy=with_numbers(strategy, self.account))
-
-    def _ask(self, name: str) -> tuple[str, ...]:
-        text, is_select = self.run.read(name)
-        return tuple(self.session.sql(f"SELECT * FROM {text}{' AS s' * is_select}").columns)
-
-    # What to do
-
-    def _choose(
-        self, record: Record, base: TableFacts, plan: Plan, sources: Mapping[str, Source]
-    ) -> tuple[Option | None, Choice, DataFrame | None]:
-        bound = Bound(self.run, self.session, sources)
-        script = Script(bound.relation, quote)
-        self.steps = steps = Steps(self.session, script)
-        types = self._types(plan, script, steps)
-        self._same_shape(base, plan, types)
-        changes = bound.bind(steps)
-        self.sizes = counted(self.sizes, changes)
-        self.unique = free_choice(plan.root, types, None) is None
-        situation = Situation(plan, changes, types, old_versions(sources))
+            return msgspec.structs.replace(nothing(standing), strategy=strategy)
         self.choice = choice = choose(situation, script)
-        if not situation.moves:
-            return None, choice, None
         if not choice.options:
             last = choice.rejected[-1]
             raise Refused(last.code, last.why)
-        limits = self.run.config.refresh
         found = affordable(choice, plan.root, self.sizes, record.spent, limits, self.mode)
         option = found.option
         self.account.take(option.name, found.way, found.full, self.sizes)
         steps.heard = lambda step, keys: self._hear(option, step, keys)
-        names = tuple(quote(column.name) for column in base.columns)
-        kinds = tuple(types[col] for col in output(plan.root))
-        target = Target(self._standing(), names, kinds)
-        signed = signed_change(option, script, plan.root, target)
-        frame = steps.frame(signed.change)
-        items = [
-            f"CAST({col.name} AS {spark_type(column.type)}) AS {quote(column.name)}"
-            for col, column in zip(output(plan.root), base.columns, strict=True)
-        ]
-        frame = frame.selectExpr(*items, f"CAST({WEIGHT} AS BIGINT) AS {WEIGHT}", COPIES)
-        frame = steps.compute("sqb_signed", frame)
-        if signed.broken is not None and steps.frame(signed.broken).first() is not None:
-            raise Refused("INTEGRITY", "the table does not hold what the change takes away")
-        return option, choice, frame
-
-    def _types(self, plan: Plan, script: Script, steps: Steps) -> dict[Col, str]:
-        """Spark's types of the plan's results: of the whole and of its groups and windows."""
-        found: dict[Col, str] = {}
-
-        def look(node: Node, top: bool) -> None:
-            if top or isinstance(node, Aggregate | Window):
-                fields = steps.described(script.state(node, "new")).schema.fields
-                found.update({Col(f.name): f.dataType.simpleString() for f in fields})
-            for child in inputs(node):
-                look(child, False)
-
-        look(plan.root, True)
-        return found
-
-    def _same_shape(self, base: TableFacts, plan: Plan, types: Mapping[Col, str]) -> None:
-        """The plan must give the very columns that the table has."""
-        cols = output(plan.root)
-        if len(cols) != len(base.columns):
-            raise Refused("SCHEMA_CHANGED", "the query gives other columns than the table has")
-        reserved = {WEIGHT, COPIES}
-        for col, name, column in zip(cols, plan.names, base.columns, strict=True):
-            if column.name.lower() in reserved:
-                raise Refused("UNSUPPORTED", f"a column named {column.name}")
-            if name.isidentifier() and name.lower() != column.name.lower():
-                raise Refused("SCHEMA_CHANGED", f"column {column.name} is {name} now")
-            if _stored(types[col]) != spark_type(column.type).lower().replace(", ", ","):
-                why = f"column {column.name} is {types[col]} now"
-                raise Refused("SCHEMA_CHANGED", why)
-
-    def _standing(self) -> str:
-        """The table as it stands, at the version that this run found."""
-        table = self.run.table(self.name)
-        facts = self.run.situation.relations[self.name]
-        if facts.snapshot_id is None:
-            return f"(SELECT * FROM {table} WHERE false) AS sqb_t"
-        return f"{table} VERSION AS OF {facts.snapshot_id}"
+        strategy = told(option, choice, plan, base)
+        unique = free_choice(plan.root, types, None) is None
+        standing = msgspec.structs.replace(
+            standing, audit=lambda staged: self._audit(standing, staged, strategy, unique)
+        )
+        outcome = take(option, plan, steps, types, standing)
+        if outcome.rows is not None:
+            self.account.written = (outcome.rows.inserted or 0) + (outcome.rows.deleted or 0)
+        return msgspec.structs.replace(outcome, strategy=with_numbers(strategy, self.account))
 
     def _hear(self, option: Option, step: str, keys: Keys) -> None:
         """Give up if too many of the table's own keys changed."""
@@ -225,131 +168,158 @@ class _Refresh:
             self.account.keys = keys.count
             refuse_keys(self.name, keys.count, self.sizes, self.run.config.refresh, self.mode)
 
-    # Doing it
+    def _settled(self, plan: Plan, record: Record) -> tuple[Plan, dict[str, Source]]:
+        """The plan with its sub-queries that have one value replaced by it, and its sources.
 
-    def _nothing(self, record: Record, base: TableFacts) -> Outcome:
-        """The rows stay as they are: only what they were made from is recorded."""
-        expected = self.run.expected(self.name)
-        head = self.run.heads[(expected.namespace, expected.relation)]
-        kept = unchanged(self.run, self.name, self.states, head, base, record, self.layout)
-        if kept is None:
-            raise Refused("DEFINITION_CHANGED", "the table's properties are to be written")
-        return kept
+        What a sub-query reads may change while its value stays: that is no change. Where the value
+        is another, every row may be.
+        """
+        sources = self._sources(plan, record)
+        changed = frozenset(n for n, s in sources.items() if s.change.way != "none")
+        found = [single for single in singles(plan.root) if moves(single.child, changed)]
+        if not found:
+            return plan, sources
+        values = self._values(found, Bound(self.run, self.session, record, sources))
+        plan = msgspec.structs.replace(plan, root=pruned(bound(plan.root, values)))
+        return plan, self._sources(plan, record)
 
-    def _apply(self, record: Record, base: TableFacts, frame: DataFrame) -> Outcome:
-        run, name = self.run, self.name
-        schema = frame.drop(WEIGHT, COPIES).schema.jsonValue()
-        change = _measure(frame, schema)
-        self.account.written = change.come + change.gone
-        if not change.come and not change.gone:
-            return self._nothing(record, base)
-        expected = run.expected(name)
-        shape = Shape(
-            tuple((c.name, spark_type(c.type)) for c in base.columns),
-            self.layout.partitioned_by,
-            self.layout.sorted_by,
-        )
-        staged = run.catalog.stage(expected.namespace, expected.relation, run.id, shape)
-        try:
-            refuse_overtaken(run, name, staged.base)
-            self._write(frame, base, staged, change)
-            reached("publish:3")
-            facts = staged_facts(run, staged)
-            total = None if record.rows is None else record.rows + change.come - change.gone
-            if facts.total_records is not None and total not in (None, facts.total_records):
-                raise Refused("INTEGRITY", "the table did not hold what the change took away")
-            self._audit(record, base, staged)
-            data = content_hash.after(record.data, change.sums) if change.sums else None
-            if data is None:
-                data = f"s:{facts.uuid}:{facts.snapshot_id}"
-            done = publish(run, name, self.states, staged, self.layout, data, record.schema, total)
-            return msgspec.structs.replace(done, rows=Rows(change.come, change.gone, total))
-        except Overtaken as overtaken:
-            return adopt(run, name, self.states, overtaken)
-        finally:
-            run.catalog.discard(staged, run.facts)
+    def _sources(self, plan: Plan, record: Record) -> dict[str, Source]:
+        sources = sources_of(self.run, record, plan.root)
+        for source in sources.values():
+            if source.change.way == "unknown":
+                raise Refused("NO_CHANGE_SET", f"{source.name}: {source.change.reason}")
+        return sources
 
-    def _audit(self, record: Record, base: TableFacts, staged: Staged) -> None:
+    def _values(self, found: Sequence[Single], rows: Bound) -> dict[Col, str]:
+        """The values of sub-queries as SQL; raises ``Refused`` if one moved."""
+        script = Script(rows.relation, quote)
+        steps = Steps(self.session, script)
+        values: dict[Col, str] = {}
+        for single in found:
+            column = output(single.child)[0].name
+            sides: list[str | None] = []
+            for version in ("old", "new"):
+                frame = steps.described(script.state(single.child, version))
+                kind = kinds_of(frame)[column]
+                answers = frame.selectExpr(f"CAST({column} AS STRING) AS v").limit(2).collect()
+                if len(answers) > 1 or not (ranged(kind) or kind in _EXACT_TEXT):
+                    raise Refused("SCALAR_SUBQUERY_CHANGED", "a sub-query that can't be compared")
+                sides.append(answers[0]["v"] if answers else None)
+            if sides[0] != sides[1]:
+                why = f"a sub-query gave {sides[0]} and gives {sides[1]} now"
+                raise Refused("SCALAR_SUBQUERY_CHANGED", why)
+            text = sides[1]
+            null = f"CAST(NULL AS {kind})"
+            values[single.column] = null if text is None else literal_of(text, kind)
+        return values
+
+    def _audit(self, standing: Standing, staged: Staged, strategy: Strategy, unique: bool) -> None:
         """Compare what is staged with the query, if the header asks for it now."""
         wish = str(self.run.compiled.models[self.name].settings.options.get("row_audit", "off"))
-        wanted = due(wish, record.refreshes)
-        if wanted is not None and self.unique:
-            args = (wanted, staged, base.columns, self.bucket)
-            audit_rows(self.run, self.session, self.name, *args)
+        wanted = due(wish, standing.record.refreshes)
+        if wanted is None or not unique:
+            return
+        known = {column.name for column in standing.base.columns}
+        key = strategy.key if strategy.key and known.issuperset(strategy.key) else ()
+        columns = standing.base.columns
+        audit_rows(self.run, self.session, self.name, wanted, staged, columns, key)
 
-    def _write(self, frame: DataFrame, base: TableFacts, staged: Staged, change: _Change) -> None:
-        """Take rows away, then add rows: two commits under the alias, one for everyone else."""
-        run = self.run
-        target = full_name(run.catalog.name, *staged.parts)
-        columns = [column.name for column in base.columns]
-        if change.gone:
-            kinds = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
-            same = [_same(c, kinds[c]) for c in columns]
-            limits = [
-                found.of(f"t.{quote(c)}")
-                for c, found in zip(columns, change.ranges, strict=True)
-                if found is not None
-            ]
-            # a statement has no options: the session, which is this node's alone, has them
-            self.session.conf.set(f"spark.sql.iceberg.{SNAPSHOT_PROPERTY}sqb.run-id", run.id)
-            self.session.sql(
-                f"MERGE INTO {target} AS t USING (SELECT * FROM sqb_signed WHERE {WEIGHT} < 0) AS s"
-                f" ON {' AND '.join([*same, *limits])} WHEN MATCHED THEN DELETE"
-            )
-        copies = f"IF({WEIGHT} < 0, {COPIES}, {WEIGHT})"
-        coming = frame.where(f"{copies} > 0")
-        if change.most > 1:
-            coming = coming.selectExpr("*", f"explode(sequence(1, CAST({copies} AS INT))) AS sqb_i")
-        if change.come or change.most:
-            rows = coming.selectExpr(*(quote(column) for column in columns))
-            rows.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", run.id).append()
+    def _ask(self, name: str) -> tuple[str, ...]:
+        text, is_select = self.run.read(name)
+        return tuple(self.session.sql(f"SELECT * FROM {text}{' AS s' * is_select}").columns)
 
 
-class _Change(msgspec.Struct, frozen=True):
-    """A signed change as it was measured: rows that come and go, the most copies of one row that
-    are written, the sums of its hashes, the ranges of what goes."""
-
-    come: int
-    gone: int
-    most: int
-    sums: tuple[int, int, int] | None
-    ranges: tuple[Range | None, ...]
-
-
-def _measure(frame: DataFrame, schema: Mapping[str, Any]) -> _Change:
-    hashes = content_hash.row_hashes(schema)
-    items = {
-        "come": f"coalesce(sum(greatest({WEIGHT}, 0)), 0)",
-        "gone": f"coalesce(sum(greatest(-{WEIGHT}, 0)), 0)",
-        "most": f"coalesce(max(if({WEIGHT} < 0, {COPIES}, {WEIGHT})), 0)",
-    }
-    if hashes is not None:
-        items |= content_hash.sums(hashes, WEIGHT)
-    row = frame.selectExpr(*(f"{sql} AS {key}" for key, sql in items.items())).first()
-    found: dict[str, int | None] = row.asDict() if row is not None else {}
-    come, gone, most = (int(found.get(key) or 0) for key in ("come", "gone", "most"))
-    sums = content_hash.combine(found) if hashes is not None and found else None
-    columns = [field["name"] for field in schema["fields"]]
-    ranges: tuple[Range | None, ...] = (None,) * len(columns)
-    if gone:
-        ranges = _ranges(frame, columns).ranges
-    return _Change(come, gone, most, sums, ranges)
+def take(
+    option: Option, plan: Plan, steps: Steps, types: Mapping[Col, str], standing: Standing
+) -> Outcome:
+    """Bring the table up to date in one of the ways that apply."""
+    items = standing.stored([col.name for col in output(plan.root)])
+    if isinstance(option, Append):
+        return append_rows(standing, steps.frame(option.change).selectExpr(*items))
+    if isinstance(option, AffectedKey) and is_partition(option, plan, standing.base):
+        condition = _partitions(option, steps, standing.base, plan)
+        if condition is not None:
+            coming = steps.frame(option.rows).selectExpr(*items)
+            going = standing.session.sql(f"SELECT * FROM {_standing(standing)} WHERE {condition}")
+            return overwrite_partitions(standing, coming, going, condition)
+    names = tuple(quote(column) for column in standing.columns)
+    kinds = tuple(types[col] for col in output(plan.root))
+    target = Target(_standing(standing), names, kinds)
+    signed = signed_change(option, steps.script, plan.root, target)
+    frame = steps.frame(signed.change)
+    frame = frame.selectExpr(*items, f"CAST({WEIGHT} AS BIGINT) AS {WEIGHT}", COPIES)
+    # computed once: what is hashed is what is written, also where a query chooses freely
+    change = measured(steps, "sqb_signed", frame)
+    if signed.broken is not None and steps.frame(signed.broken).first() is not None:
+        raise Refused("INTEGRITY", "the table does not hold what the change takes away")
+    return apply_change(standing, change)
 
 
-def _ranges(frame: DataFrame, columns: Sequence[str]) -> Keys:
-    return measured(frame.where(f"{WEIGHT} < 0"), columns)
+def _partitions(option: AffectedKey, steps: Steps, base: TableFacts, plan: Plan) -> str | None:
+    """The condition for the partitions to replace; None if they are too many to be named."""
+    frame = steps.frame(option.keys)
+    kinds = list(kinds_of(frame).values())
+    if not all(ranged(kind) for kind in kinds):
+        return None
+    texts = [f"CAST(k{i} AS STRING) AS k{i}" for i in range(len(kinds))]
+    rows = frame.selectExpr(*texts).limit(_MOST_PARTITIONS + 1).collect()
+    if len(rows) > _MOST_PARTITIONS:
+        return None
+    cols = output(plan.root)
+    names = [quote(base.columns[cols.index(e.column)].name) for e in option.key if e.column]
+    tests = []
+    for row in rows:
+        parts = [
+            f"{name} IS NULL" if value is None else f"{name} = {literal_of(value, kind)}"
+            for name, kind, value in zip(names, kinds, row, strict=True)
+        ]
+        tests.append("(" + " AND ".join(parts) + ")")
+    return " OR ".join(tests) or "FALSE"
 
 
-def _same(column: str, kind: str) -> str:
-    mine, theirs = f"t.{quote(column)}", f"s.{quote(column)}"
-    same = f"{mine} <=> {theirs}"
-    told_apart = exact(mine, kind)
-    if told_apart is not None:
-        same += f" AND {told_apart} <=> {exact(theirs, kind)}"
-    return same
+def types_of(plan: Plan, script: Script, steps: Steps) -> dict[Col, str]:
+    """Spark's types of the plan's results: of the whole and of its groups and windows."""
+    found: dict[Col, str] = {}
+
+    def look(node: Node, top: bool) -> None:
+        if top or isinstance(node, Aggregate | Window):
+            kinds = kinds_of(steps.described(script.state(node, "new")))
+            found.update({Col(name): kind for name, kind in kinds.items()})
+        for child in inputs(node):
+            look(child, False)
+
+    look(plan.root, True)
+    return found
+
+
+def _same_shape(base: TableFacts, plan: Plan, types: Mapping[Col, str]) -> None:
+    """The plan must give the very columns that the table has."""
+    cols = output(plan.root)
+    if len(cols) != len(base.columns):
+        raise Refused("SCHEMA_CHANGED", "the query gives other columns than the table has")
+    for col, name, column in zip(cols, plan.names, base.columns, strict=True):
+        if column.name.lower() in (WEIGHT, COPIES):
+            raise Refused("UNSUPPORTED", f"a column named {column.name}")
+        if name.isidentifier() and name.lower() != column.name.lower():
+            raise Refused("SCHEMA_CHANGED", f"column {column.name} is {name} now")
+        if _stored(types[col]) != _stored(spark_type(column.type)):
+            raise Refused("SCHEMA_CHANGED", f"column {column.name} is {types[col]} now")
+
+
+def _standing(standing: Standing) -> str:
+    """The table as it stands, at the version that this run found."""
+    table, snapshot = standing.run.table(standing.name), standing.base.snapshot_id
+    if snapshot is None:
+        return f"(SELECT * FROM {table} WHERE false) AS sqb_t"
+    return f"{table} VERSION AS OF {snapshot}"
 
 
 def _stored(kind: str) -> str:
-    """A type of Spark as Iceberg holds it."""
-    kept = {"tinyint": "int", "smallint": "int"}
-    return kept.get(kind, kind).replace(", ", ",")
+    """A type of Spark as Iceberg holds it, in one spelling.
+
+    >>> _stored("struct<a: TINYINT, b: varchar(3)>")
+    'struct<a:int,b:string>'
+    """
+    plain = re.sub(r"[`\s]", "", kind.lower())
+    plain = re.sub(r"\b(tinyint|smallint)\b", "int", plain)
+    return re.sub(r"\b(varchar|char)\(\d+\)", "string", plain)

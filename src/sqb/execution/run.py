@@ -14,6 +14,7 @@ import msgspec
 
 from sqb.compile.nodes import Compiled
 from sqb.execution.accounts import Account
+from sqb.execution.shared_changes import SharedChanges
 from sqb.execution.sources import SourceLook
 from sqb.execution.statement import full_name, pinned
 from sqb.execution.volume import bytes_behind
@@ -22,8 +23,8 @@ from sqb.identity.expected import Expected, compose_version
 from sqb.lake.catalog import Head
 from sqb.lake.facts import FactsCache
 from sqb.lake.lake import Lake
-from sqb.lake.metadata import TableFacts
-from sqb.lake.versions import Snapshot, versions
+from sqb.lake.metadata import Column, TableFacts
+from sqb.lake.versions import Snapshot, schemas_of, versions
 from sqb.planning.cascade import Verdict
 from sqb.planning.plan import Plan
 from sqb.planning.situation import Situation, definition_local
@@ -76,6 +77,8 @@ class Run:
         self.pool: SessionPool | None = None
         self.stopping = threading.Event()
         self.refresh: str | None = None
+        self.shared = SharedChanges(run_id)
+        self.work: frozenset[str] = frozenset()
         self.folder: Path | None = None
         self.accounts: dict[str, Account] = {}
         self._tolerant = {n: s for n, s in situation.sightings.items() if s.tolerance is not None}
@@ -167,6 +170,11 @@ class Run:
         expected = self.expected(name)
         return full_name(self.catalog.name, expected.namespace, expected.relation)
 
+    def readers(self, name: str, version: int | None) -> int:
+        """How many nodes of this run's work read a table, and read this version of it last."""
+        records = (self.situation.recorded.get(node) for node in self.work)
+        return sum(1 for r in records if r is not None and r.pins.get(name) == version)
+
     def table(self, name: str) -> str:
         """The full name of a node's or source's table."""
         known = name in self.situation.expected
@@ -176,9 +184,19 @@ class Run:
         """The versions that the metadata of a node's or source's table tells of."""
         if name not in self.situation.expected:
             return self.sources.versions(name)
+        return versions(self.facts.document(self._location(name)))
+
+    def schemas(self, name: str) -> dict[int, tuple[Column, ...]]:
+        """The columns that a node's or source's table has and had, by schema id."""
+        if name not in self.situation.expected:
+            return self.sources.schemas(name)
+        return schemas_of(self.facts.document(self._location(name)))
+
+    def _location(self, name: str) -> str:
+        """Where the metadata of a node's table is, as this run left or found it."""
         done, expected = self.published(name), self.expected(name)
         head = done.head if done else self.heads[(expected.namespace, expected.relation)]
-        return versions(self.facts.document(head.location))
+        return head.location
 
     def read(self, name: str, travels: bool = False) -> tuple[str, bool]:
         """SQL that reads an input as this run finds it, and whether it is a sub-select."""
@@ -259,6 +277,7 @@ class Run:
             owner=owner_of(self.config),
             clock=dict(self.situation.constants),
             rules=RULES,
+            files=self.sources.marks([*states, *through]),
             spent=spent,
             refreshes=refreshes,
         )

@@ -24,7 +24,7 @@ def counted(sizes: Sizes, changes: Mapping[str, TableChange]) -> Sizes:
     """The sizes after the changes that had to be compared were counted."""
     sources = {
         name: msgspec.structs.replace(size, counted=changes[name])
-        if size.change.way not in ("none", "append", "unknown")
+        if size.change.way not in ("none", "append", "files", "unknown")
         else size
         for name, size in sizes.sources.items()
     }

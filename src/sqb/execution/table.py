@@ -30,7 +30,7 @@ from sqb.state.definition import pack
 from sqb.state.record import Record, decode, encode, untouched
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Observation, SparkSession
 
 #: Prefix of write options that end up in the snapshot's summary.
 SNAPSHOT_PROPERTY = "snapshot-property."
@@ -75,7 +75,7 @@ def write_table(
         reached("publish:3")
         check_unchanged(run.sources, files)
         facts = staged_facts(run, staged)
-        data, columns, count = _identify(run, session, schema, staged, facts, metrics)
+        data, columns, count = identify(run, session, schema, staged, facts, metrics)
         kept = _cut_off(run, name, states, staged, facts, data, layout)
         if kept is not None:
             return kept
@@ -113,15 +113,9 @@ def _write(
     layout: Layout,
 ) -> dict[str, int | None] | None:
     """Write the rows under the alias; what the content hash observed, None if it can't be taken."""
-    from pyspark.sql import Observation
     from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows
 
-    hashes = content_hash.row_hashes(schema)
-    observation = None
-    if hashes is not None:
-        observation = Observation()
-        aggregates = content_hash.sums(hashes).items()
-        frame = frame.observe(observation, *(F.expr(sql).alias(key) for key, sql in aggregates))
+    frame, observation = watched(frame, schema)
     target = full_name(run.catalog.name, *staged.parts)
     writer = frame.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", run.id)
     properties = {**FRESH_TABLE_PROPERTIES, **layout.properties}
@@ -144,6 +138,20 @@ def _write(
             writer = writer.tableProperty(key, value)
         writer.create() if staged.creates else writer.createOrReplace()
     return dict(observation.get) if observation is not None else None
+
+
+def watched(frame: DataFrame, schema: Mapping[str, Any]) -> tuple[DataFrame, Observation | None]:
+    """The same rows, hashed while they are written; None if they can't be."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows
+
+    hashes = content_hash.row_hashes(schema)
+    if hashes is None:
+        return frame, None
+    observation = Observation()
+    aggregates = content_hash.sums(hashes).items()
+    exprs = (F.expr(sql).alias(key) for key, sql in aggregates)
+    return frame.observe(observation, *exprs), observation
 
 
 def _replace(
@@ -201,7 +209,7 @@ def _type_text(kind: object) -> str:
     return kind if isinstance(kind, str) else msgspec.json.encode(kind).decode()
 
 
-def _identify(
+def identify(
     run: Run,
     session: SparkSession,
     schema: Mapping[str, Any],
@@ -209,7 +217,8 @@ def _identify(
     facts: TableFacts,
     metrics: dict[str, int | None] | None,
 ) -> tuple[str, str, int | None]:
-    """Data id, schema id and row count of what was staged."""
+    """Data id, schema id and row count of what was staged; ``metrics`` is None where rows can't be
+    hashed, and empty where nothing was observed."""
     columns = columns_id(facts.columns)
     if metrics is None:
         return f"s:{facts.uuid}:{facts.snapshot_id}", columns, facts.total_records

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from sqb.execution.accounts import Account
+from sqb.lake.metadata import TableFacts
 from sqb.planning.plan import Numbers, Strategy
 from sqb.refresh.build import Plan
 from sqb.refresh.cost import Estimate
@@ -19,11 +20,12 @@ _WHY = {
     "append": "rows only came, and each gives rows of its own",
     "group_merge": "the aggregates of the change are merged into their groups",
     "affected_key": "the rows of the keys that changed are computed again",
+    "partition_overwrite": "the partitions that changed are computed again",
     "bag_merge": "the exact change is applied row by row",
 }
 
 
-def told(option: Option, choice: Choice, plan: Plan) -> Strategy:
+def told(option: Option, choice: Choice, plan: Plan, base: TableFacts) -> Strategy:
     """The strategy as users read it."""
     names = dict(zip(output(plan.root), plan.names, strict=True))
     key: tuple[str, ...] | None = None
@@ -31,7 +33,18 @@ def told(option: Option, choice: Choice, plan: Plan) -> Strategy:
         key = tuple(text(expr, lambda col: names.get(col, col.name)) for expr in option.key)
     if isinstance(option, GroupMerge):
         key = tuple(plan.names[place] for place in option.keys)
-    return Strategy(option.name, _WHY[option.name], key, reasons(choice.rejected))
+    name = option.name
+    if isinstance(option, AffectedKey) and is_partition(option, plan, base):
+        name = "partition_overwrite"
+    return Strategy(name, _WHY[name], key, reasons(choice.rejected))
+
+
+def is_partition(option: AffectedKey, plan: Plan, base: TableFacts) -> bool:
+    """Is the key what the table is partitioned by, by the values themselves?"""
+    cols = output(plan.root)
+    places = [cols.index(e.column) if e.column in cols else -1 for e in option.key]
+    names = {base.columns[place].name for place in places if place >= 0}
+    return -1 not in places and bool(names) and names == set(base.partitioning)
 
 
 def full(code: str, why: str, rejected: Sequence[Rejected] = ()) -> Strategy:

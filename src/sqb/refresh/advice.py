@@ -18,7 +18,7 @@ from sqb.refresh.ir import (
     Scan,
     SetOperation,
     inputs,
-    moved_filters,
+    moved_constants,
     output,
 )
 from sqb.refresh.script import text
@@ -56,7 +56,7 @@ def _counts(situation: Situation) -> Iterator[str]:
     """Counts that would let a change with deleted rows be merged into its groups."""
     root = situation.plan.root
     node = root.child if isinstance(root, Project) else root
-    signed = moved_filters(root) or any(
+    signed = moved_constants(root) or any(
         not situation.changes[name].only_adds for name in situation.changed
     )
     if not isinstance(node, Aggregate) or not node.keys or not signed:

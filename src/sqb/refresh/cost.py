@@ -23,7 +23,7 @@ from sqb.refresh.ir import (
     SetOperation,
     Window,
     inputs,
-    moved_filters,
+    moved_constants,
     scans,
 )
 from sqb.refresh.reasons import Refused
@@ -303,10 +303,10 @@ def worth_looking(
     if mode != "auto":
         return
     ways = {size.change.way for size in sizes.sources.values()} - {"none"}
-    if not ways and not moved_filters(root):
+    if not ways and not moved_constants(root):
         return
     full = estimate_full(root, sizes, past)
-    if ways != {"append"} or moved_filters(root):
+    if ways != {"append"} or moved_constants(root):
         _refuse_small(full, sizes, limits)
     changes = _changes(sizes)
     if full is None or changes is None:

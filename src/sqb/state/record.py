@@ -59,9 +59,9 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     views: what a refresh by rows starts from, so upkeep must keep it. ``seen`` says of each source
     that is watched by a value which version of it gave the value. ``owner`` names the project and
     the target schema it was built for. ``clock`` has the constants as its queries, and the views
-    they see through, found them; ``rules`` the version of the rules of row-level refresh.
-    ``spent`` has its last runs, the newest last; ``refreshes`` counts those by rows since the last
-    rebuild.
+    they see through, found them; ``rules`` the version of the rules of row-level refresh;
+    ``files`` a mark for each file of a source whose files never change. ``spent`` has its last
+    runs, the newest last; ``refreshes`` counts those by rows since the last rebuild.
     ``ts`` is in microseconds since the epoch.
     """
 
@@ -89,6 +89,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     owner: str = ""
     clock: dict[str, str] = {}
     rules: str = ""
+    files: dict[str, list[str]] = {}
     spent: tuple[Spent, ...] = ()
     refreshes: int = 0
 

@@ -64,7 +64,9 @@ class ResultLines:
         start = f"  {number}  {node.materialized:<{self._kinds}}  "
         name = f"{node.name:<{self._names}}"
         if result.status == "current":
-            tail = out.style(f"{word} ({words(result.reason)})", fg=colour)
+            cut_off = result.reason == "upstream_unchanged"
+            why = words(result.reason) if cut_off else "another build made it"
+            tail = out.style(f"{word} ({why})", fg=colour)
             return f"{out.style(start, dim=True)}{name}  {tail}"
         rows = (
             count(result.rows.total, "row") if result.rows and result.rows.total is not None else ""
