@@ -208,8 +208,10 @@ def _published(standing: Standing, write: Callable[[Staged], Written]) -> Outcom
         facts = staged_facts(run, staged)
         data, total = _identified(standing, staged, facts, written)
         standing.audit(staged)
-        done = publish(run, name, standing.states, staged, layout, data, record.schema, total)
         come = written.come if written.come >= 0 else (total or 0) - (record.rows or 0)
+        if name in run.accounts:
+            run.accounts[name].written = come + written.gone
+        done = publish(run, name, standing.states, staged, layout, data, record.schema, total)
         return msgspec.structs.replace(done, rows=Rows(come, written.gone, total))
     except Overtaken as overtaken:
         return adopt(run, name, standing.states, overtaken)

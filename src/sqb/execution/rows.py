@@ -158,8 +158,6 @@ class _Refresh:
             standing, audit=lambda staged: self._audit(standing, staged, strategy, unique)
         )
         outcome = take(option, plan, steps, types, standing)
-        if outcome.rows is not None:
-            self.account.written = (outcome.rows.inserted or 0) + (outcome.rows.deleted or 0)
         return msgspec.structs.replace(outcome, strategy=with_numbers(strategy, self.account))
 
     def _hear(self, option: Option, step: str, keys: Keys) -> None:

@@ -84,7 +84,7 @@ class Size(msgspec.Struct, frozen=True):
             return 0.0
         # two versions are read in full to be compared
         compared = 2 * self.bytes if self.bytes is not None else None
-        found = compared if self.change.way == "versions" else self.change.bytes
+        found = compared if self.change.way in ("versions", "lineage") else self.change.bytes
         return None if found is None else found * self.share
 
     @property
@@ -100,7 +100,7 @@ class Size(msgspec.Struct, frozen=True):
         if come is None or gone is None:
             return None
         # until they are counted: rows of rewritten files, most of which come back as they went
-        written_again = self.counted is None and change.way != "append"
+        written_again = self.counted is None and not change.only_adds
         return abs(come - gone) if written_again else come + gone
 
 
@@ -258,7 +258,7 @@ def _changes(sizes: Sizes, *, counted: bool = False) -> _Work | None:
         if size.looking is None:
             return None
         read += size.looking
-        if size.change.way != "append":
+        if not size.change.only_adds:
             shuffled += size.looking
     return _Work(read, shuffled, 0.0)
 
@@ -308,10 +308,10 @@ def worth_looking(
     full = estimate_full(root, sizes, past)
     if ways != {"append"} or moved_constants(root):
         _refuse_small(full, sizes, limits)
-    changes = _changes(sizes)
-    if full is None or changes is None:
+    work = _changes(sizes)
+    if full is None or work is None:
         return
-    looking = changes.seconds * full.seconds / full.plain
+    looking = work.seconds * full.seconds / full.plain
     if looking > limits.margin * full.seconds:
         why = f"reading what changed takes about {_said(looking)}, {_rebuild(full)}"
         raise Refused("CHEAPER_TO_REBUILD", why)

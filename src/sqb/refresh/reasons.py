@@ -24,6 +24,7 @@ CODES = {
     "UNSUPPORTED": "a part of the query that row-level refresh does not know",
     "VOLATILE": "a function that gives another value each time",
     "CONSTANT_MOVED": "`current_date()` moved, and it is used elsewhere than in a filter",
+    "SCALAR_SUBQUERY_CHANGED": "the value of a sub-query moved, so every row may be another",
     "FREE_CHOICE": "the result is not unique: ties, `first`, sums of floating point numbers",
     "FLOAT_SUM": "sums of floating point numbers depend on the order",
     "AGG_NOT_MERGEABLE": "an aggregate that needs all rows of its group",
