@@ -475,6 +475,32 @@ def test_what_a_broken_server_did_is_not_known(
         client.close()
 
 
+@pytest.mark.parametrize("status", [409, 500, 400])
+def test_a_schema_that_someone_else_made_at_this_moment_is_no_error(
+    rest_server: str, status: int
+) -> None:
+    """Servers answer in their own ways when two make one: by the code for it, or by breaking."""
+    name, other = f"made{status}", RestLake(RestClient("lake", rest_server, "", {}), None)
+
+    def overtaken(method: str, path: str, _: bytes) -> int | None:
+        if method != "POST" or not path.endswith("/namespaces"):
+            return None
+        if name.startswith("made"):
+            other.ensure_namespace(name)
+        return status
+
+    with proxy(rest_server, overtaken) as address:
+        lake = RestLake(RestClient("lake", address, "", {}), None)
+        lake.ensure_namespace(name)
+        assert name in lake.namespaces()
+        name = f"refused{status}"
+        if status != 409:
+            with pytest.raises(SqbError, match=str(status)):
+                lake.ensure_namespace(name)
+        lake.close()
+    other.close()
+
+
 @pytest.mark.parametrize(
     ("uri", "properties"),
     [
