@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 #: Prefix of write options that end up in the snapshot's summary.
 SNAPSHOT_PROPERTY = "snapshot-property."
 
+_BRANCH_WRITES = 4
+_NUMBER_TAKEN = "Cannot add snapshot with sequence number"
+
 
 class Outcome(msgspec.Struct, frozen=True):
     """How bringing a relation up to date ended: what stands now, and whether it is new."""
@@ -71,7 +74,7 @@ def write_table(
     staged = run.catalog.stage(expected.namespace, expected.relation, run.id, shape)
     try:
         refuse_overtaken(run, name, staged.base)
-        metrics = _write(run, session, frame, schema, staged, layout)
+        metrics = _write_alone(run, session, frame, schema, staged, layout)
         reached("publish:3")
         check_unchanged(run.sources, files)
         facts = staged_facts(run, staged)
@@ -102,6 +105,28 @@ def staged_facts(run: Run, staged: Staged) -> TableFacts:
             exit_code=1,
         )
     return facts
+
+
+def _write_alone(
+    run: Run,
+    session: SparkSession,
+    frame: DataFrame,
+    schema: Mapping[str, Any],
+    staged: Staged,
+    layout: Layout,
+) -> dict[str, int | None] | None:
+    """Write the rows; on a branch once more where another branch was written at that moment.
+
+    Branches of one table share its sequence numbers, and older REST servers answer to a number
+    that was just taken as to a request that makes no sense, which Spark does not repeat.
+    """
+    for _ in range(_BRANCH_WRITES - 1):
+        try:
+            return _write(run, session, frame, schema, staged, layout)
+        except Exception as error:  # noqa: PERF203 - next to a write it costs nothing
+            if staged.branch is None or _NUMBER_TAKEN not in str(error):
+                raise
+    return _write(run, session, frame, schema, staged, layout)
 
 
 def _write(
