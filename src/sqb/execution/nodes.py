@@ -11,7 +11,7 @@ from sqb.errors import SqbError
 from sqb.execution.failures import explain
 from sqb.execution.files import bind_files, release_files
 from sqb.execution.reading import files_read, statement, view_statement
-from sqb.execution.rows import refresh_rows
+from sqb.execution.rows import RowRefresh, refresh_rows
 from sqb.execution.run import Published, Run
 from sqb.execution.seed import build_seed
 from sqb.execution.table import Layout, Outcome, write_table
@@ -92,7 +92,7 @@ def build_node(
         files = files_read(run, name)
         bind_files(session, run.sources, files)
         try:
-            way = refresh_rows(run, session, node, states, layout)
+            way = refresh_rows(RowRefresh(run, session, node, states, layout))
             if isinstance(way, Outcome):
                 return way
             frame = session.sql(sent.text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -62,8 +62,12 @@ def write_table(
     states: Mapping[str, InputState],
     layout: Layout,
     files: Sequence[str] = (),
+    check: Callable[[DataFrame], None] | None = None,
 ) -> Outcome:
-    """Bring the table of ``name`` to hold exactly the rows of ``frame``, read from ``files``."""
+    """Bring the table of ``name`` to hold exactly the rows of ``frame``, read from ``files``.
+
+    ``check`` looks at the rows before readers see them, and raises where they must not be.
+    """
     expected = run.expected(name)
     schema: dict[str, Any] = frame.schema.jsonValue()
     # refuses what Iceberg can't hold before anything is staged
@@ -71,11 +75,16 @@ def write_table(
     staged = run.catalog.stage(expected.namespace, expected.relation, run.id, shape)
     try:
         refuse_overtaken(run, name, staged.base)
+        if check is not None and staged.in_place:
+            frame = frame.localCheckpoint()
+            check(frame)
         metrics = _write(run, session, frame, schema, staged, layout)
         reached("publish:3")
+        if check is not None and not staged.in_place:
+            check(session.table(full_name(run.catalog.name, *staged.parts)))
         check_unchanged(run.sources, files)
         facts = staged_facts(run, staged)
-        data, columns, count = _identify(run, session, schema, staged, facts, metrics)
+        data, columns, count = identify(run, session, schema, staged, facts, metrics)
         kept = _cut_off(run, name, states, staged, facts, data, layout)
         if kept is not None:
             return kept
@@ -201,7 +210,7 @@ def _type_text(kind: object) -> str:
     return kind if isinstance(kind, str) else msgspec.json.encode(kind).decode()
 
 
-def _identify(
+def identify(
     run: Run,
     session: SparkSession,
     schema: Mapping[str, Any],
@@ -222,6 +231,14 @@ def _identify(
         metrics = _measure(run, session, schema, staged)
         count, first, second = content_hash.combine(metrics)
     return content_hash.data_id(columns, count, first, second), columns, count
+
+
+def identified(
+    run: Run, session: SparkSession, schema: Mapping[str, Any], staged: Staged, facts: TableFacts
+) -> tuple[str, str, int | None]:
+    """The same of a staged table that nothing was observed of: its rows are read again."""
+    metrics = _measure(run, session, schema, staged) if content_hash.row_hashes(schema) else None
+    return identify(run, session, schema, staged, facts, metrics)
 
 
 def _measure(
@@ -259,7 +276,7 @@ def _cut_off(
     if kept is not None:
         return kept
     run.catalog.discard(staged, run.facts)
-    return _redress(run, name, states, staged.base, base, before, layout)
+    return redress(run, name, states, staged.base, base, before, layout)
 
 
 def unchanged(
@@ -283,7 +300,7 @@ def unchanged(
     )
 
 
-def _redress(
+def redress(
     run: Run,
     name: str,
     states: Mapping[str, InputState],
