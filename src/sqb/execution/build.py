@@ -153,6 +153,7 @@ def _walk(
             seconds,
             outcome.rows,
             strategy=outcome.strategy,
+            warnings=outcome.warnings,
         )
 
     def cancel() -> None:

@@ -74,6 +74,8 @@ class Run:
         self.pool: SessionPool | None = None
         self.stopping = threading.Event()
         self.refresh: str | None = None
+        #: What records say of rows that a node's query does not give back.
+        self.kept: dict[str, str] = {}
         self._tolerant = {n: s for n, s in situation.sightings.items() if s.tolerance is not None}
         self._published: dict[str, Published] = {}
         self._lock = threading.Lock()
@@ -247,6 +249,7 @@ class Run:
             owner=owner_of(self.config),
             clock=dict(self.situation.constants),
             rules=RULES,
+            kept=self.kept.get(name, ""),
         )
 
     def _pins(self, names: Iterable[str]) -> dict[str, int]:

@@ -48,6 +48,10 @@ if TYPE_CHECKING:
 SIGNED = "sqb_signed"
 
 
+#: Gives a staged table other columns; they are what it returns.
+Alter = Callable[[str], tuple[tuple[str, str], ...]]
+
+
 class Work(msgspec.Struct, frozen=True):
     """One table of a run that stands and is brought up to date."""
 
@@ -84,7 +88,7 @@ def keep_rows(work: Work) -> Outcome:
 def write_change(
     work: Work,
     frame: DataFrame,
-    alter: Callable[[str], tuple[tuple[str, str], ...]] | None = None,
+    alter: Alter | None = None,
 ) -> Outcome:
     """Apply a computed change, which is the temp view ``SIGNED`` too.
 

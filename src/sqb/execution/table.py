@@ -24,7 +24,7 @@ from sqb.lake.publish import FRESH_TABLE_PROPERTIES, Overtaken
 from sqb.lake.shape import Shape
 from sqb.lake.staging import Staged
 from sqb.lake.types import iceberg_schema, spark_type
-from sqb.planning.plan import Strategy
+from sqb.planning.plan import PlanWarning, Strategy
 from sqb.planning.situation import bound
 from sqb.state.definition import pack
 from sqb.state.record import Record, decode, encode, untouched
@@ -44,6 +44,7 @@ class Outcome(msgspec.Struct, frozen=True):
     rows: Rows | None = None
     amended: bool = False
     strategy: Strategy | None = None
+    warnings: tuple[PlanWarning, ...] = ()
 
 
 class Layout(msgspec.Struct, frozen=True):

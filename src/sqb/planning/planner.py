@@ -6,7 +6,7 @@ from sqb.lake.describe import DESCRIBED
 from sqb.planning import coherence
 from sqb.planning.cascade import Verdict, cascade
 from sqb.planning.freshness import freshness_warnings
-from sqb.planning.plan import Plan, PlannedNode, Strategy
+from sqb.planning.plan import DEFINITION_REASONS, Plan, PlannedNode, Strategy
 from sqb.planning.situation import Situation
 
 _FULL = Strategy("full", "the query is run in full and the table replaced")
@@ -37,6 +37,7 @@ def decide(situation: Situation) -> tuple[Plan, dict[str, Verdict]]:
                 if_changed=verdict.if_changed,
                 cause=verdict.cause if verdict.runs or verdict.blocked else None,
                 strategy=_strategy(expected.materialized) if verdict.runs else None,
+                replay=expected.replay if verdict.reason in DEFINITION_REASONS else None,
             )
         )
         if not verdict.runs and _outdated(situation, name, verdict):
@@ -50,7 +51,8 @@ def decide(situation: Situation) -> tuple[Plan, dict[str, Verdict]]:
 
 
 def _strategy(materialized: str) -> Strategy | None:
-    return {"view": None, "seed": _LOAD}.get(materialized, _FULL)
+    """What is known beforehand: other kinds of tables decide when they see their rows."""
+    return {"table": _FULL, "seed": _LOAD}.get(materialized)
 
 
 def _described(situation: Situation, name: str) -> str:

@@ -34,7 +34,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     that is watched by a value which version of it gave the value. ``owner`` names the project and
     the target schema it was built for. ``clock`` has the constants as its queries, and the views
     they see through, found them; ``rules`` the version of the rules of row-level refresh.
-    ``ts`` is in microseconds since the epoch.
+    ``kept`` says that it holds rows that its query does not give back: ``history``, or ``forward``
+    where an older definition made them. ``ts`` is in microseconds since the epoch.
     """
 
     node: str
@@ -61,6 +62,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     owner: str = ""
     clock: dict[str, str] = {}
     rules: str = ""
+    kept: str = ""
 
     def read(self) -> dict[str, str]:
         """The data ids of all that it was made from, also behind views."""
