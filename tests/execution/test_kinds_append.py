@@ -134,6 +134,34 @@ def test_a_log_is_never_rebuilt_by_our_own_decision(bench: Workbench, gap: str) 
     assert bench.rows("m") == before
 
 
+def test_a_log_of_maps(bench: Workbench) -> None:
+    source(bench, "t", "id INT, v MAP<STRING, INT>", "(1, map('a', 1))")
+    bench.model("m", "MODEL (materialized append);\nSELECT id, v FROM {raw}.t")
+    built(bench)
+    insert(bench, "t", "(2, map('b', 2))")
+    node = built(bench)
+    assert (how(node), counts(node)) == ("append", (1, 0, 2))
+    bench.sql("DELETE FROM lake.{raw}.t WHERE id = 1")
+    insert(bench, "t", "(3, map('a', 1, 'b', 2))")
+    node = built(bench)
+    assert (how(node), counts(node), len(node.warnings)) == ("difference", (1, 0, 3), 1)
+
+
+def test_another_layout_keeps_the_log(bench: Workbench) -> None:
+    log(bench)
+    built(bench)
+    bench.sql("DELETE FROM lake.{raw}.t WHERE id = 1")
+    insert(bench, "t", "(3, 30)")
+    bench.model("m", f"MODEL (materialized append, partitioned_by [id]);\n{LOG}")
+    node = built(bench)
+    assert (node.reason, counts(node)) == ("config_changed", (1, 0, 4))
+    assert bench.rows("m") == [(1, 10), (2, 20), (2, 20), (3, 30)]
+    facts = bench.project().observe().relations["m"]
+    assert facts.partitioning == ("id",)
+    insert(bench, "t", "(4, 40)")
+    assert counts(built(bench)) == (1, 0, 5)
+
+
 def test_a_source_that_was_rolled_back_is_compared(bench: Workbench) -> None:
     log(bench)
     first = bench.sql("SELECT snapshot_id FROM lake.{raw}.t.snapshots")[0][0]

@@ -156,9 +156,10 @@ class Run:
 
     def refresh_of(self, name: str) -> str:
         """How a model may be refreshed: as this run wishes, else as its header says."""
-        return self.refresh or str(
-            self.compiled.models[name].settings.options.get("refresh", "auto")
-        )
+        options = self.compiled.models[name].settings.options
+        if options.get("full_refresh") is True:
+            return "full"
+        return self.refresh or str(options.get("refresh", "auto"))
 
     def place(self, name: str) -> str:
         """The full name of a node's relation."""

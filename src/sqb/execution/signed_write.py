@@ -6,7 +6,7 @@ come into a table that stands, and leave it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,12 +28,13 @@ from sqb.execution.table import (
     refuse_overtaken,
     staged_facts,
     unchanged,
+    write_table,
 )
 from sqb.identity.data_id import InputState
 from sqb.lake.failpoints import reached
 from sqb.lake.metadata import TableFacts
 from sqb.lake.publish import Overtaken
-from sqb.lake.shape import Shape
+from sqb.lake.shape import Shape, same_layout
 from sqb.lake.staging import Staged
 from sqb.lake.types import spark_type
 from sqb.refresh.reasons import Refused
@@ -48,8 +49,11 @@ if TYPE_CHECKING:
 SIGNED = "sqb_signed"
 
 
-#: Gives a staged table other columns; they are what it returns.
-Alter = Callable[[str], tuple[tuple[str, str], ...]]
+class Alter(msgspec.Struct, frozen=True):
+    """Other columns for a table: the ends of its ALTER TABLE statements, and its columns then."""
+
+    clauses: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -90,12 +94,12 @@ def write_change(
     frame: DataFrame,
     alter: Alter | None = None,
 ) -> Outcome:
-    """Apply a computed change, which is the temp view ``SIGNED`` too.
-
-    ``alter`` is told the name of the staged table, gives it other columns and returns them.
-    """
+    """Apply a computed change, which is the temp view ``SIGNED`` too; ``alter`` comes first."""
     run, name, record = work.run, work.name, work.record
     change = _measure(frame, frame.drop(WEIGHT, COPIES).schema.jsonValue())
+    laid_out = same_layout(work.layout.partitioned_by, work.layout.sorted_by, work.base)
+    if not laid_out:
+        return _rewrite(work, frame, change, alter)
     if not change.come and not change.gone and alter is None:
         return keep_rows(work)
     expected = run.expected(name)
@@ -105,9 +109,15 @@ def write_change(
     staged = run.catalog.stage(expected.namespace, expected.relation, run.id, shape)
     try:
         refuse_overtaken(run, name, staged.base)
+        if staged.in_place:
+            # readers would see the table between two statements
+            return _rewrite(work, frame, change, alter)
         columns = work.columns
         if alter is not None:
-            columns = alter(full_name(run.catalog.name, *staged.parts))
+            columns = alter.columns
+            for clause in alter.clauses:
+                target = full_name(run.catalog.name, *staged.parts)
+                work.session.sql(f"ALTER TABLE {target} {clause}")
         if change.come or change.gone:
             _write(work, frame, staged, change, [column for column, _ in columns])
         reached("publish:3")
@@ -128,6 +138,40 @@ def write_change(
         return adopt(run, name, work.states, overtaken)
     finally:
         run.catalog.discard(staged, run.facts)
+
+
+def _rewrite(work: Work, frame: DataFrame, change: Change, alter: Alter | None) -> Outcome:
+    """Write all rows as they shall be, where they can't be changed in place: for another layout,
+    or on a catalog that only lets tables be replaced."""
+    columns = alter.columns if alter is not None else work.columns
+    there, given = {name for name, _ in work.columns}, set(frame.columns)
+    kept, coming = (
+        ", ".join(
+            f"CAST({quote(name) if name in known else 'NULL'} AS {kind}) AS {quote(name)}"
+            for name, kind in columns
+        )
+        for known in (there, given)
+    )
+    names = ", ".join(quote(name) for name, _ in columns)
+    changed = f"SELECT {coming}, {WEIGHT} FROM {SIGNED}"
+    if not change.gone:
+        changed += f" WHERE {WEIGHT} > 0"
+    union = f"SELECT {kept}, 1 AS {WEIGHT} FROM {work.standing} UNION ALL {changed}"
+    if change.gone:
+        shadows = [exact(quote(name), kind) for name, kind in columns]
+        grouped = ", ".join([names, *(shadow for shadow in shadows if shadow)])
+        union = (
+            f"SELECT {names}, SUM({WEIGHT}) AS {WEIGHT} FROM ({union}) AS a GROUP BY {grouped}"
+            f" HAVING SUM({WEIGHT}) > 0"
+        )
+    rows = work.session.sql(
+        f"SELECT {names} FROM ({union}) AS b"
+        f" LATERAL VIEW explode(sequence(1, CAST({WEIGHT} AS INT))) e AS sqb_i"
+    )
+    run, session, layout = work.run, work.session, work.layout
+    done = write_table(run, session, work.name, rows, work.states, layout)
+    total = done.rows.total if done.rows is not None else None
+    return msgspec.structs.replace(done, rows=Rows(change.come, change.gone, total))
 
 
 def _write(

@@ -58,7 +58,7 @@ def _visit(
     match node:
         case Scan():
             number = next(iter(numbers))
-            places.update({col: (number, name) for col, name in node.columns})
+            places.update({col: (number, name.lower()) for col, name in node.columns})
         case Project():
             for col, expr in node.items:
                 if expr.column is not None and expr.column in places:

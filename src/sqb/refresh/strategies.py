@@ -321,4 +321,5 @@ def groupable(kind: str | None) -> bool:
     """Can values of this type be compared? One that is not known can't."""
     if not kind:
         return False
+    kind = kind.lower()
     return not (kind.startswith("interval") or "map<" in kind or "variant" in kind)

@@ -15,7 +15,7 @@ from sqb.errors import SqbError
 from sqb.execution.change_sets import Source, source_of, sources_of
 from sqb.execution.content_hash import quote
 from sqb.execution.kinds.job import Job
-from sqb.execution.kinds.whole import aligned, altering, evolution, netted, refuse_types, steps_of
+from sqb.execution.kinds.whole import aligned, altering, evolution, netted, steps_of
 from sqb.execution.reading import statement, tables_read
 from sqb.execution.rows import RowRefresh, refresh_rows
 from sqb.execution.signed_write import SIGNED, Alter, Work, write_change
@@ -28,9 +28,9 @@ from sqb.refresh.build import Plan
 from sqb.refresh.changes import TableChange
 from sqb.refresh.drivers import lookups
 from sqb.refresh.ir import output
-from sqb.refresh.kinds import Lost
+from sqb.refresh.kinds import Lost, kind_of
 from sqb.refresh.reasons import Refused
-from sqb.refresh.script import WEIGHT, Script
+from sqb.refresh.script import COPIES, WEIGHT, Script
 from sqb.refresh.signed import Signed, Target
 from sqb.refresh.signed import netted as netted_steps
 from sqb.refresh.strategies import Append, BagMerge, Choice, Option, Situation
@@ -79,6 +79,7 @@ def append_rows(job: Job, work: Work, frame: DataFrame, alter: Alter | None = No
             exit_code=1,
         )
     coming = frame.where(f"{WEIGHT} > 0")
+    coming.createOrReplaceTempView(SIGNED)
     done = write_change(work, coming, alter)
     if not gone:
         return done
@@ -143,8 +144,13 @@ class AppendRefresh(RowRefresh):
     def signed(self, option: Option, script: Script, plan: Plan, target: Target) -> Signed:
         if not isinstance(option, Append | BagMerge):
             raise TypeError("an option that was not offered")
-        change = [(option.change, WEIGHT)]
-        return Signed(netted_steps(script, output(plan.root), change, target))
+        cols = output(plan.root)
+        if isinstance(option, Append):
+            # all of them come: nothing cancels, and values need not be comparable
+            names = ", ".join(col.name for col in cols)
+            sql = f"SELECT {names}, {WEIGHT}, {WEIGHT} AS {COPIES} FROM {option.change}"
+            return Signed(script.add("change", sql, (option.change,)))
+        return Signed(netted_steps(script, cols, [(option.change, WEIGHT)], target))
 
     def write(self, work: Work, frame: DataFrame) -> Outcome:
         return append_rows(self.job, work, frame)
@@ -158,8 +164,13 @@ def told(sources: Mapping[str, Source], left_out: set[str]) -> str:
 
 
 def _declared(job: Job) -> dict[str, frozenset[str]]:
-    sources = job.run.compiled.sources
-    return {name: frozenset(s.unique_key) for name, s in sources.items() if s.unique_key}
+    """Keys that are unique because someone says so, or because a build checks it."""
+    compiled = job.run.compiled
+    keys = {name: source.unique_key for name, source in compiled.sources.items()}
+    for name, model in compiled.models.items():
+        kind = kind_of(model.settings.materialized, model.settings.options)
+        keys[name] = kind.unique_key if kind.name == "merge" else ()
+    return {name: frozenset(c.lower() for c in key) for name, key in keys.items() if key}
 
 
 def drivers_named(job: Job) -> set[str]:
@@ -227,7 +238,6 @@ def _difference(job: Job) -> tuple[Outcome, str]:
     try:
         now = job.rows()
         work, evolved = job.work(), evolution(job, now)
-        refuse_types(job, evolved.columns)
         old = statement(run, job.name, then).text
         sql = netted(
             evolved.columns,
@@ -235,8 +245,8 @@ def _difference(job: Job) -> tuple[Outcome, str]:
             aligned(evolved, f"(\n{old}\n) AS sqb_q"),
         )
         frame = steps.compute(SIGNED, job.session.sql(sql))
-        alter = altering(job, work, evolved) if evolved.alters else None
-        return append_rows(job, work, frame, alter), told(found, left_out)
+        done = append_rows(job, work, frame, altering(work, evolved))
+        return done, told(found, left_out)
     finally:
         steps.close()
 

@@ -92,7 +92,7 @@ def _upsert(job: Job) -> Outcome:
         keys = named(job, job.kind.unique_key, [name for name, _ in found.columns], "unique_key")
         coming = aligned(found)
         going = among(standing(work, found), keys, f"({coming})")
-        return write(job, work, steps, netted(found.columns, coming, going), found)
+        return write(work, steps, netted(found.columns, coming, going), found)
     finally:
         steps.close()
 

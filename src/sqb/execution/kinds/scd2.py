@@ -22,11 +22,13 @@ from sqb.execution.kinds.whole import (
     steps_of,
     write,
 )
+from sqb.execution.signed_write import Work
 from sqb.execution.table import Outcome, write_table
 from sqb.execution.understanding import AskColumns, at_moment
 from sqb.planning.plan import Strategy
 from sqb.refresh.dated import dated_columns
 from sqb.refresh.evolution import Evolution
+from sqb.refresh.kinds import Lost
 from sqb.refresh.script import COPIES, WEIGHT
 from sqb.refresh.signed import exact
 from sqb.sql.fragments import Unsupported
@@ -59,14 +61,31 @@ def carry(job: Job) -> Outcome:
         _refuse_columns(job, frame)
         _check(job, frame)
         own = (job.kind.valid_from, job.kind.valid_to)
-        work, found = job.work(), evolution(job, frame, own)
+        work = job.work()
+        _refuse_other_history(job, work)
+        found = evolution(job, frame, own)
         refuse_types(job, found.columns)
-        done = write(job, work, steps, _versions(job, found, standing(work, found, own)), found)
+        done = write(work, steps, _versions(job, found, standing(work, found, own)), found)
         how = "updated_at" if job.kind.timestamps else ", ".join(_checked(job, found))
         why = f"all rows of the query were compared with the open versions by {how}"
         return msgspec.structs.replace(done, strategy=Strategy("compare", why, job.kind.unique_key))
     finally:
         steps.close()
+
+
+def _refuse_other_history(job: Job, work: Work) -> None:
+    """A header that was edited may name other columns than history was written with."""
+    kind, there = job.kind, {name.lower(): name for name, _ in work.columns}
+    for column in (kind.valid_from, kind.valid_to, *kind.unique_key):
+        if column.lower() not in there:
+            raise Lost("DEFINITION_CHANGED", f"it was built without the column `{column}`")
+    if not job.forward:
+        return
+    keys = [quote(there[key.lower()]) for key in kind.unique_key]
+    opened = work.session.sql(f"SELECT * FROM {work.standing}")
+    counted = opened.where(f"{quote(kind.valid_to)} IS NULL").groupBy(*keys).count()
+    if counted.where("count > 1").first() is not None:
+        raise Lost("DEFINITION_CHANGED", "its open versions are not unique by `unique_key`")
 
 
 def _refuse_columns(job: Job, frame: DataFrame) -> None:
@@ -168,8 +187,8 @@ def _versions(job: Job, found: Evolution, table: str) -> str:
     now = f"TIMESTAMP'{job.moment}'"
     if kind.timestamps:
         (updated,) = named(job, [str(kind.updated_at)], columns, "updated_at")
-        differs = f"n.{quote(updated)} > o.{quote(updated)} OR o.{quote(updated)} IS NULL"
         began = f"CAST(n.{quote(updated)} AS TIMESTAMP)"
+        differs = f"{began} > coalesce(CAST(o.{quote(updated)} AS TIMESTAMP), o.{start})"
     else:
         tests = [_differs(name, kinds[name]) for name in _checked(job, found)]
         differs, began = " OR ".join(tests) or "FALSE", now

@@ -11,7 +11,7 @@ from sqb.execution.kinds.whole import (
     NEW,
     aligned,
     among,
-    evolution,
+    columns_of,
     netted,
     standing,
     steps_of,
@@ -20,6 +20,7 @@ from sqb.execution.kinds.whole import (
 from sqb.execution.rows import RowRefresh, refresh_rows
 from sqb.execution.table import Outcome, write_table
 from sqb.planning.plan import Strategy
+from sqb.refresh.evolution import Evolution
 from sqb.refresh.strategies import groupable
 
 
@@ -49,19 +50,20 @@ def _by_groups(job: Job, way: Strategy) -> Outcome | None:
     steps = steps_of(job)
     try:
         frame = job.rows()
-        work, found = job.work(), evolution(job, frame)
-        same = not found.alters and len(found.columns) == len(frame.columns)
-        if not same or not all(groupable(kind) for _, kind in found.columns):
+        work, columns = job.work(), columns_of(frame)
+        same = columns == work.columns
+        if not same or not all(groupable(kind) for _, kind in columns):
             return None
-        frame = steps.compute(NEW, frame)
-        keys = named(job, job.kind.group_key, [name for name, _ in found.columns], "group_key")
+        found = Evolution((), (), (), columns, tuple(name for name, _ in columns))
+        steps.compute(NEW, frame)
+        keys = named(job, job.kind.group_key, [name for name, _ in columns], "group_key")
         new, old = aligned(found), standing(work, found)
         hashes = content_hash.row_hashes(job.session.sql(new).schema.jsonValue())
         if hashes is None:
             return None
         steps.compute("sqb_groups", job.session.sql(_differing(keys, hashes, new, old)))
         coming, going = (among(rows, keys, "sqb_groups") for rows in (new, old))
-        done = write(job, work, steps, netted(found.columns, coming, going), found)
+        done = write(work, steps, netted(found.columns, coming, going), found)
     finally:
         steps.close()
     why = f"all groups were compared by their content ({way.why})"

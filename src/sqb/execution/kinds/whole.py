@@ -35,10 +35,8 @@ def evolution(job: Job, frame: DataFrame, own: Sequence[str] = ()) -> Evolution:
     """How the table takes in the query's rows; ``own`` are columns that sqb adds itself."""
     work, hidden = job.work(), {name.lower() for name in own}
     table = [(name, kind) for name, kind in work.columns if name.lower() not in hidden]
-    fields = iceberg_schema(frame.schema.jsonValue())["fields"]
-    query = [(f["name"], spark_type(_text(f["type"]))) for f in fields]
     try:
-        return evolve(job.kind.schema_change, table, query)
+        return evolve(job.kind.schema_change, table, columns_of(frame))
     except Misfit as misfit:
         raise SqbError(
             "X010",
@@ -47,6 +45,12 @@ def evolution(job: Job, frame: DataFrame, own: Sequence[str] = ()) -> Evolution:
             "build anew with --full-refresh",
             exit_code=1,
         ) from None
+
+
+def columns_of(frame: DataFrame) -> tuple[tuple[str, str], ...]:
+    """Names and types of the query's columns as a table would hold them."""
+    fields = iceberg_schema(frame.schema.jsonValue())["fields"]
+    return tuple((f["name"], spark_type(_text(f["type"]))) for f in fields)
 
 
 def _text(kind: object) -> str:
@@ -105,25 +109,21 @@ def among(rows: str, keys: Sequence[str], relation: str) -> str:
     return f"SELECT t.* FROM ({rows}) AS t LEFT SEMI JOIN {relation} AS k ON {same}"
 
 
-def write(job: Job, work: Work, steps: Steps, sql: str, found: Evolution) -> Outcome:
+def write(work: Work, steps: Steps, sql: str, found: Evolution) -> Outcome:
     """Compute a signed change and write it, after giving the table the columns it shall have."""
-    frame = steps.compute(SIGNED, job.session.sql(sql))
-    return write_change(work, frame, altering(job, work, found) if found.alters else None)
+    frame = steps.compute(SIGNED, work.session.sql(sql))
+    return write_change(work, frame, altering(work, found))
 
 
-def altering(job: Job, work: Work, found: Evolution) -> Alter:
-    """What gives a staged table its columns."""
-
-    def alter(table: str) -> tuple[tuple[str, str], ...]:
-        if found.add:
-            added = ", ".join(f"{quote(name)} {kind}" for name, kind in found.add)
-            job.session.sql(f"ALTER TABLE {table} ADD COLUMNS ({added})")
-        for name, kind in found.widen:
-            job.session.sql(f"ALTER TABLE {table} ALTER COLUMN {quote(name)} TYPE {kind}")
-        for name in found.drop:
-            job.session.sql(f"ALTER TABLE {table} DROP COLUMN {quote(name)}")
-        kinds = dict(found.columns)
-        stay = [(name, kinds.get(name, kind)) for name, kind in work.columns]
-        return (*((n, k) for n, k in stay if n not in found.drop), *found.add)
-
-    return alter
+def altering(work: Work, found: Evolution) -> Alter | None:
+    """What gives the table its columns; None if it has them."""
+    if not found.alters:
+        return None
+    clauses = [f"ALTER COLUMN {quote(name)} TYPE {kind}" for name, kind in found.widen]
+    if found.add:
+        added = ", ".join(f"{quote(name)} {kind}" for name, kind in found.add)
+        clauses.insert(0, f"ADD COLUMNS ({added})")
+    clauses += [f"DROP COLUMN {quote(name)}" for name in found.drop]
+    kinds = dict(found.columns)
+    stay = [(name, kinds.get(name, kind)) for name, kind in work.columns if name not in found.drop]
+    return Alter(tuple(clauses), (*stay, *found.add))
