@@ -69,6 +69,12 @@ JOINED = (
 def test_lookups_add_no_rows_and_the_time_of_the_run_is_no_change(bench: Workbench) -> None:
     log(bench, JOINED)
     source(bench, "d", "id INT, name STRING", "(10, 'ten')", "(20, 'twenty')")
+    told = bench.project().explain("m").plan.nodes[0].strategy
+    assert told is not None
+    assert told.why.split("; ")[1:] == [
+        f"drivers: {bench.raw}.t",
+        f"lookups: {bench.raw}.d (if id is unique in it)",
+    ]
     built(bench)
     bench.sql("UPDATE lake.{raw}.d SET name = 'TEN' WHERE id = 10")
     node = built(bench)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from kinds import built, counts, insert, refused, source
+import pytest
+from kinds import built, counts, how, insert, refused, source
 
 if TYPE_CHECKING:
     from conftest import Workbench
@@ -30,14 +31,23 @@ def versions(bench: Workbench) -> list[tuple[object, ...]]:
     return bench.rows("m", VERSIONS)
 
 
-def test_rows_that_change_vanish_and_come_back_make_versions(bench: Workbench) -> None:
+@pytest.fixture(autouse=True)
+def _loud(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQB_ROW_ERRORS", "raise")
+
+
+@pytest.mark.parametrize(("way", "strategy"), [("rows", "affected_key"), ("full", "compare")])
+def test_rows_that_change_vanish_and_come_back_make_versions(
+    bench: Workbench, way: str, strategy: str
+) -> None:
     history(bench)
     assert counts(built(bench)) == (3, 0, 3)
     at(bench, 2)
     bench.sql("UPDATE lake.{raw}.t SET name = 'B' WHERE id = 2")
     bench.sql("DELETE FROM lake.{raw}.t WHERE id = 3")
     insert(bench, "t", "(4, NULL, NULL, NULL)")
-    assert counts(built(bench)) == (4, 2, 5)
+    node = built(bench, refresh=way)
+    assert (how(node), counts(node)) == (strategy, (4, 2, 5))
     then = [
         (1, "a", "1", None),
         (2, "B", "2", None),
@@ -51,7 +61,7 @@ def test_rows_that_change_vanish_and_come_back_make_versions(bench: Workbench) -
     assert counts(built(bench, force=True)) == (0, 0, 5)
     insert(bench, "t", "(3, 'c', NULL, NULL)")
     bench.sql("UPDATE lake.{raw}.t SET name = 'd' WHERE id = 4")
-    built(bench)
+    built(bench, refresh=way)
     assert versions(bench)[3:] == [
         (3, "c", "1", "2"),
         (3, "c", "3", None),
@@ -60,7 +70,7 @@ def test_rows_that_change_vanish_and_come_back_make_versions(bench: Workbench) -
     ]
     at(bench, 4)
     bench.sql("DELETE FROM lake.{raw}.t WHERE true")
-    built(bench)
+    built(bench, refresh=way)
     assert bench.sql("SELECT count(*) FROM lake.{dev}.m WHERE valid_to IS NULL") == [(0,)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from sqb.execution.kinds.telling import foretold
 from sqb.execution.reading import statement, view_statement
 from sqb.execution.run import Run
 from sqb.identity.expected import Expected
@@ -31,6 +32,10 @@ def explained(name: str, plan: Plan, run: Run) -> Explanation:
     if name in compiled.models:
         make = view_statement if expected.materialized == "view" else statement
         sql = make(run, name).text
+    strategy = foretold(run, name)
+    if strategy is not None:
+        nodes = (msgspec.structs.replace(node, strategy=strategy) for node in plan.nodes)
+        plan = msgspec.structs.replace(plan, nodes=tuple(nodes))
     return Explanation(
         plan,
         expected,

@@ -8,8 +8,8 @@ the table's own rows, staged and published like a rebuild.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -47,13 +47,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+T = TypeVar("T")
+
+
 def refresh_rows(refresh: RowRefresh) -> Outcome | Strategy:
     """Refresh a table by rows; or the strategy ``full`` with the reason why that can't be."""
     try:
-        try:
-            return refresh.outcome()
-        finally:
-            refresh.close()
+        return attempt(refresh.run, refresh.outcome)
+    finally:
+        refresh.close()
+
+
+def attempt(run: Run, by_rows: Callable[[], T]) -> T | Strategy:
+    """What a way by rows gives; or the strategy ``full`` with the reason why it can't be gone."""
+    try:
+        return by_rows()
     except Refused as refused:
         rejected = Rejected("rows", refused.code, refused.why)
         return full(refused.code, refused.why, (rejected,))
@@ -62,7 +70,7 @@ def refresh_rows(refresh: RowRefresh) -> Outcome | Strategy:
     except SqbError:
         raise
     except Exception as error:
-        if refresh.run.stopping.is_set() or os.environ.get("SQB_ROW_ERRORS") == "raise":
+        if run.stopping.is_set() or os.environ.get("SQB_ROW_ERRORS") == "raise":
             raise
         why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return full("ROW_ERROR", why, (Rejected("rows", "ROW_ERROR", why),))

@@ -18,6 +18,7 @@ from sqb.execution.kinds.job import Job
 from sqb.execution.kinds.whole import aligned, altering, evolution, netted, steps_of
 from sqb.execution.reading import statement, tables_read
 from sqb.execution.rows import RowRefresh, refresh_rows
+from sqb.execution.run import Run
 from sqb.execution.signed_write import SIGNED, Alter, Work, write_change
 from sqb.execution.statement import projected
 from sqb.execution.table import Outcome, write_table
@@ -115,7 +116,7 @@ class AppendRefresh(RowRefresh):
             drivers = drivers_named(self.job)
             left_out |= {name for name in changed if name not in drivers}
         else:
-            left_out |= lookups(plan.root, changed, _declared(self.job), self._unique)
+            left_out |= lookups(plan.root, changed, declared_keys(self.run), self._unique)
         self.told = told(found, left_out)
         return {name: _still(s) if name in left_out else s for name, s in found.items()}
 
@@ -163,9 +164,9 @@ def told(sources: Mapping[str, Source], left_out: set[str]) -> str:
     return words + (f"; lookups: {', '.join(sorted(left_out))}" if left_out else "")
 
 
-def _declared(job: Job) -> dict[str, frozenset[str]]:
+def declared_keys(run: Run) -> dict[str, frozenset[str]]:
     """Keys that are unique because someone says so, or because a build checks it."""
-    compiled = job.run.compiled
+    compiled = run.compiled
     keys = {name: source.unique_key for name, source in compiled.sources.items()}
     for name, model in compiled.models.items():
         kind = kind_of(model.settings.materialized, model.settings.options)
@@ -259,7 +260,7 @@ def _lookups(job: Job, found: Mapping[str, Source]) -> set[str]:
     except Unsupported:
         return set()
     changed = [name for name, source in found.items() if source.change.way != "none"]
-    return set(lookups(plan.root, changed, _declared(job), refresh._unique))
+    return set(lookups(plan.root, changed, declared_keys(job.run), refresh._unique))
 
 
 def _before(job: Job, source: Source) -> str:

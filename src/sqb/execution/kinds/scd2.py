@@ -13,16 +13,20 @@ import msgspec
 from sqb.errors import SqbError
 from sqb.execution.content_hash import quote
 from sqb.execution.kinds.job import Job, check_key, named
+from sqb.execution.kinds.restricted import KEYS, Restricted
 from sqb.execution.kinds.whole import (
     NEW,
     aligned,
+    among,
     evolution,
     refuse_types,
     standing,
     steps_of,
     write,
 )
-from sqb.execution.signed_write import Work
+from sqb.execution.rows import attempt
+from sqb.execution.signed_write import Work, keep_rows
+from sqb.execution.steps import Steps
 from sqb.execution.table import Outcome, write_table
 from sqb.execution.understanding import AskColumns, at_moment
 from sqb.planning.plan import Strategy
@@ -54,23 +58,48 @@ def rebuild(job: Job) -> Outcome:
 
 
 def carry(job: Job) -> Outcome:
-    """Compare all rows of the query with the open versions."""
+    """Compare the rows of the query with the open versions: those of changed keys, else all."""
+    own = (job.kind.valid_from, job.kind.valid_to)
+    work = job.work()
+    _refuse_other_history(job, work)
+    restricted = Restricted(job, own)
+    try:
+        way = attempt(job.run, lambda: restricted.rows(job.kind.unique_key, "unique_key"))
+        if way is None:
+            why = "what changed in the inputs is not read by the query"
+            strategy = Strategy("skip", why, code="NET_CHANGE_EMPTY")
+            return msgspec.structs.replace(keep_rows(work), strategy=strategy)
+        if not isinstance(way, Strategy):
+            done = _compare(job, work, restricted.steps or steps_of(job), way, KEYS)
+            why = "the rows of the keys that changed were compared with their open versions"
+            strategy = Strategy("affected_key", why, job.kind.unique_key)
+            return msgspec.structs.replace(done, strategy=strategy)
+    finally:
+        restricted.close()
     steps = steps_of(job)
     try:
-        frame = steps.compute(NEW, job.rows())
-        _refuse_columns(job, frame)
-        _check(job, frame)
-        own = (job.kind.valid_from, job.kind.valid_to)
-        work = job.work()
-        _refuse_other_history(job, work)
-        found = evolution(job, frame, own)
-        refuse_types(job, found.columns)
-        done = write(work, steps, _versions(job, found, standing(work, found, own)), found)
-        how = "updated_at" if job.kind.timestamps else ", ".join(_checked(job, found))
-        why = f"all rows of the query were compared with the open versions by {how}"
-        return msgspec.structs.replace(done, strategy=Strategy("compare", why, job.kind.unique_key))
+        done = _compare(job, work, steps, steps.compute(NEW, job.rows()))
     finally:
         steps.close()
+    why = f"all rows of the query were compared with the open versions ({way.why})"
+    strategy = Strategy("compare", why, job.kind.unique_key, way.rejected, way.code)
+    return msgspec.structs.replace(done, strategy=strategy)
+
+
+def _compare(
+    job: Job, work: Work, steps: Steps, frame: DataFrame, among_keys: str | None = None
+) -> Outcome:
+    """Write the versions that end and begin; ``frame`` is the temp view ``NEW``."""
+    own = (job.kind.valid_from, job.kind.valid_to)
+    _refuse_columns(job, frame)
+    _check(job, frame)
+    found = evolution(job, frame, own)
+    refuse_types(job, found.columns)
+    table = standing(work, found, own)
+    if among_keys is not None:
+        keys = named(job, job.kind.unique_key, [name for name, _ in found.columns], "unique_key")
+        table = among(table, keys, among_keys)
+    return write(work, steps, _versions(job, found, table), found)
 
 
 def _refuse_other_history(job: Job, work: Work) -> None:
