@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from proof import differences, maintained, way_of
 
 from sqb.execution import change_sets, content_hash, rows, signed_write, steps
+from sqb.execution.signed_write import measured
 from sqb.refresh import signed
 from sqb.refresh.changes import TableChange, table_change
 from sqb.refresh.script import COPIES, WEIGHT
