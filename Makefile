@@ -45,9 +45,9 @@ test-catalogs: install
 	SQB_TEST_CATALOG=rest SQB_TEST_PUBLISH=branch $(BIN)/python -m pytest tests/execution/test_crashes.py tests/execution/test_races.py
 	SQB_TEST_CATALOG=rest SQB_TEST_PUBLISH=replace $(BIN)/python -m pytest tests/execution/test_crashes.py
 
-# Every case of row-level refresh through every step; a quarter of an hour.
+# Every case of row-level refresh through every step, every script, every crash; half an hour.
 proof: install
-	SQB_TEST_PROOF=all $(BIN)/python -m pytest tests/execution/test_rows_cases.py
+	SQB_TEST_PROOF=all $(BIN)/python -m pytest tests/execution/test_rows_cases.py tests/execution/test_rows_engine.py tests/execution/test_crashes.py
 
 # Random queries and changes for SECONDS: first the algebra on DuckDB, then everything on Spark.
 SECONDS ?= 600

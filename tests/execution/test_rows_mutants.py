@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from proof import differences, maintained, way_of
 
 from sqb.execution import applying, change_sets, content_hash, rows, steps
-from sqb.execution.applying import measure
+from sqb.execution.applying import measured
 from sqb.refresh import signed
 from sqb.refresh.changes import TableChange, table_change
 from sqb.refresh.script import COPIES, WEIGHT
@@ -30,7 +30,7 @@ Patch = pytest.MonkeyPatch
 
 
 def copies_that_come_are_not_counted(patch: Patch) -> None:
-    patch.setattr(rows, "measure", lambda *a: msgspec.structs.replace(measure(*a), most=1))
+    patch.setattr(rows, "measured", lambda *a: msgspec.structs.replace(measured(*a), most=1))
 
 
 def copies_that_stay_are_lost(patch: Patch) -> None:

@@ -125,6 +125,9 @@ class _Refresh:
         refuse(self.node.reason, record, self.mode, run.catalog.mode, self.states)
         if record is None or base is None or not untouched(record, base):
             raise Refused("TARGET_MODIFIED_OUTSIDE", "the table was written by someone else")
+        if record.rows is not None and base.total_records not in (None, record.rows):
+            why = f"the table has {base.total_records:,} rows and not {record.rows:,}"
+            raise Refused("INTEGRITY", why)
         standing = Standing(run, self.session, name, self.states, self.layout, record, base)
         plan = understand(run, name, record.clock, self._ask)
         plan, sources = self._settled(plan, record)
