@@ -51,9 +51,10 @@ proof: install
 
 # Random queries and changes for SECONDS: first the algebra on DuckDB, then everything on Spark.
 SECONDS ?= 600
+SEED ?= $(shell date +%s)
 fuzz: install
-	$(BIN)/python tests/refresh/loop.py --seconds $$(($(SECONDS) / 3))
-	$(BIN)/python tests/execution/loop.py --seconds $$(($(SECONDS) * 2 / 3))
+	$(BIN)/python tests/refresh/loop.py --seed $(SEED) --seconds $$(($(SECONDS) / 3))
+	$(BIN)/python tests/execution/loop.py --seed $(SEED) --seconds $$(($(SECONDS) * 2 / 3))
 
 check: install
 	$(BIN)/ruff check

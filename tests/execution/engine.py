@@ -397,6 +397,26 @@ SCRIPTS = {
             "INSERT INTO {t} VALUES (NULL, NULL, 3, NULL, NULL, 3)",
         ),
     ),
+    "e35d": Script(
+        "columns with spaces in their names change places below a star",
+        "SELECT * FROM {t}",
+        ("ALTER TABLE {t} ALTER COLUMN `c d` FIRST", "INSERT INTO {t} VALUES (5, 6)"),
+        "full:SCHEMA_CHANGED",
+        ("CREATE TABLE {t} (`a b` INT, `c d` INT)", "INSERT INTO {t} VALUES (1, 2), (3, 4)"),
+    ),
+    "e35e": Script(
+        "a column with a space in its name is renamed below a star",
+        "SELECT * FROM {t}",
+        ("ALTER TABLE {t} RENAME COLUMN `c d` TO `e f`", "INSERT INTO {t} VALUES (5, 6)"),
+        "full:SCHEMA_CHANGED",
+        ("CREATE TABLE {t} (`a b` INT, `c d` INT)", "INSERT INTO {t} VALUES (1, 2), (3, 4)"),
+    ),
+    "e35f": Script(
+        "columns without names of their own",
+        "SELECT g, max(v), count(*) + 1 FROM {t} GROUP BY g",
+        ("DELETE FROM {t} WHERE id = 19",),
+        "affected_key",
+    ),
     "e36": Script(
         "reserved words, spaces and quotes as names",
         "SELECT `select`, `a b`, `Ünï``x` AS `from` FROM {t} WHERE `a b` > 0",

@@ -123,7 +123,7 @@ def differences(bench: Workbench, queries: Mapping[str, str]) -> dict[str, str]:
 def _columns(frame: DataFrame) -> list[tuple[str, str]]:
     """Names and types, as Iceberg can hold them."""
     kept = {"tinyint": "int", "smallint": "int"}
-    kinds = [(f.name.lower(), f.dataType.simpleString()) for f in frame.schema.fields]
+    kinds = [(f.name, f.dataType.simpleString()) for f in frame.schema.fields]
     return [(name, kept.get(kind, kind.split(" collate")[0])) for name, kind in kinds]
 
 

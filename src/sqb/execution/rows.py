@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,6 +25,7 @@ from sqb.execution.applying import (
 )
 from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
 from sqb.execution.content_hash import quote
+from sqb.execution.reading import statement
 from sqb.execution.row_audit import audit_rows, due
 from sqb.execution.run import Run
 from sqb.execution.sizes import counted, sizes_of
@@ -139,7 +140,7 @@ class _Refresh:
         script = Script(reads.relation, quote)
         self.steps = steps = Steps(self.session, script)
         types = types_of(plan, script, steps)
-        _same_shape(base, plan, types)
+        _same_shape(base, plan, types, self._ask_names)
         situation = Situation(plan, reads.bind(steps), types, old_versions(sources))
         self.sizes = counted(self.sizes, situation.changes)
         if not situation.moves:
@@ -227,6 +228,10 @@ class _Refresh:
         columns = standing.base.columns
         audit_rows(self.run, self.session, self.name, wanted, staged, columns, key)
 
+    def _ask_names(self) -> list[str]:
+        """What Spark calls the columns of the query."""
+        return list(self.session.sql(statement(self.run, self.name).text).columns)
+
     def _ask(self, name: str) -> tuple[str, ...]:
         text, is_select = self.run.read(name)
         return tuple(self.session.sql(f"SELECT * FROM {text}{' AS s' * is_select}").columns)
@@ -295,15 +300,23 @@ def types_of(plan: Plan, script: Script, steps: Steps) -> dict[Col, str]:
     return found
 
 
-def _same_shape(base: TableFacts, plan: Plan, types: Mapping[Col, str]) -> None:
-    """The plan must give the very columns that the table has."""
+def _same_shape(
+    base: TableFacts, plan: Plan, types: Mapping[Col, str], ask: Callable[[], list[str]]
+) -> None:
+    """The plan must give the very columns that the table has.
+
+    Only Spark knows what it calls an expression without a name, so it is asked.
+    """
     cols = output(plan.root)
     if len(cols) != len(base.columns):
         raise Refused("SCHEMA_CHANGED", "the query gives other columns than the table has")
-    for col, name, column in zip(cols, plan.names, base.columns, strict=True):
+    names = list(plan.names)
+    if names != [column.name for column in base.columns]:
+        names = ask()
+    for col, name, column in zip(cols, names, base.columns, strict=True):
         if column.name.lower() in (WEIGHT, COPIES):
             raise Refused("UNSUPPORTED", f"a column named {column.name}")
-        if name.isidentifier() and name.lower() != column.name.lower():
+        if name != column.name:
             raise Refused("SCHEMA_CHANGED", f"column {column.name} is {name} now")
         if _stored(types[col]) != _stored(spark_type(column.type)):
             raise Refused("SCHEMA_CHANGED", f"column {column.name} is {types[col]} now")
