@@ -276,14 +276,19 @@ class _Reader(Conditions):
 
     def _joins(self) -> list[Joined]:
         out: list[Joined] = []
+        comma = False
         while True:
             if self.take(","):
                 out.append(Joined("cross", self._relation()))
+                comma = True
                 continue
             if self.word() not in _JOIN_WORDS:
                 return out
             natural = self.take("NATURAL")
             kind = self._join_word()
+            if comma and (natural or kind in ("right", "full")):
+                # it joins what stands behind the comma only
+                raise Unsupported(f"a {'natural' if natural else kind} join behind a comma")
             relation = self._relation()
             on: tuple[Conjunct, ...] = ()
             using: tuple[str, ...] = ()
