@@ -57,6 +57,7 @@ class Data:
         only: str | None = None,
         schema: Schema = NUMBERS,
         row: Callable[[random.Random, str], Row] | None = None,
+        most: int = 8,
     ) -> None:
         self.schema = schema
         self.old: dict[str, list[Row]] = {}
@@ -64,7 +65,7 @@ class Data:
         self.changes: dict[str, list[Row]] = {}
         make = row or _row
         for table in schema:
-            old = [make(rng, table) for _ in range(rng.randrange(8))]
+            old = [make(rng, table) for _ in range(rng.randrange(most))]
             old += [rng.choice(old) for _ in range(rng.randrange(3)) if old]
             how = only or rng.choice(["none", "none", "append", "mixed", "mixed", "clear"])
             gone: list[Row] = []
@@ -82,8 +83,8 @@ class Data:
             self.new[table] = list((left + Counter(come)).elements())
             signed: list[Row] = [(*row, 1) for row in come] + [(*row, -1) for row in gone]
             if signed and not only and rng.random() < 0.4:  # carried over by a rewritten file
-                for row in rng.sample(old, min(2, len(old))):
-                    signed += [(*row, 1), (*row, -1)]
+                for kept in rng.sample(old, min(2, len(old))):
+                    signed += [(*kept, 1), (*kept, -1)]
             self.changes[table] = signed
 
     @property

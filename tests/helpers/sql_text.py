@@ -87,8 +87,20 @@ class Queries:
             used.add(other)
             columns = [f"{other}.{name}" for name in theirs]
             kind = rng.choice(
-                ["JOIN", "JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL OUTER JOIN"]
-                + ["SEMI JOIN", "ANTI JOIN", ",", "CROSS JOIN", "USING", "NATURAL"]
+                [
+                    "JOIN",
+                    "JOIN",
+                    "JOIN",
+                    "LEFT JOIN",
+                    "RIGHT JOIN",
+                    "FULL OUTER JOIN",
+                    "SEMI JOIN",
+                    "ANTI JOIN",
+                    ",",
+                    "CROSS JOIN",
+                    "USING",
+                    "NATURAL",
+                ]
             )
             mine, yours = rng.choice(seen), rng.choice(columns)
             shared = [n for n in theirs if sum(s.split(".")[-1] == n for s in seen) == 1]
@@ -136,8 +148,16 @@ class Queries:
         if self.chance(0.55):
             return a
         return self.rng.choice(
-            [f"{a} + 1", f"COALESCE({a}, {b})", f"CASE WHEN {a} > 2 THEN {b} ELSE 0 END"]
-            + [f"{a} - {b}", f"abs({a})", f"COALESCE({a}, 0)", f"({a} + {b}) * 2", "3"]
+            [
+                f"{a} + 1",
+                f"COALESCE({a}, {b})",
+                f"CASE WHEN {a} > 2 THEN {b} ELSE 0 END",
+                f"{a} - {b}",
+                f"abs({a})",
+                f"COALESCE({a}, 0)",
+                f"({a} + {b}) * 2",
+                "3",
+            ]
         )
 
     def predicate(self, seen: Seen, depth: int) -> str:
@@ -146,9 +166,17 @@ class Queries:
         if depth > 0 and self.chance(0.45):
             return self.asking(seen, depth)
         return rng.choice(
-            [f"{a} > 1", f"{a} = 2", f"{a} IS NULL", f"{a} <= {b}", f"{a} BETWEEN 1 AND 3"]
-            + [f"({a} <> 3 OR {b} IS NULL)", f"{a} IN (0, 2, 3)", f"NOT {a} = {b}"]
-            + [f"(({a} = {b} AND {a} > 1) OR ({a} = {b} AND {b} < 3))"]
+            [
+                f"{a} > 1",
+                f"{a} = 2",
+                f"{a} IS NULL",
+                f"{a} <= {b}",
+                f"{a} BETWEEN 1 AND 3",
+                f"({a} <> 3 OR {b} IS NULL)",
+                f"{a} IN (0, 2, 3)",
+                f"NOT {a} = {b}",
+                f"(({a} = {b} AND {a} > 1) OR ({a} = {b} AND {b} < 3))",
+            ]
         )
 
     def asking(self, seen: Seen, depth: int) -> str:
@@ -184,8 +212,9 @@ class Queries:
                 f"MAX({a})",
                 f"COUNT({a})",
                 f"COUNT(DISTINCT {a})",
+                f"SUM(CASE WHEN {a} > 1 THEN {b} ELSE 0 END)",
+                f"COUNT(*) FILTER (WHERE {a} > 1)",
             ]
-            + [f"SUM(CASE WHEN {a} > 1 THEN {b} ELSE 0 END)", f"COUNT(*) FILTER (WHERE {a} > 1)"]
         )
 
     # SELECT
@@ -220,7 +249,7 @@ class Queries:
             return f"{exprs[0]} AS z1, " + self.items(["z1 + 1", *exprs[2:]]), ""
         return self.items(exprs), ""
 
-    def grouped(self, width: int, seen: Seen, depth: int) -> tuple[str, str]:
+    def grouped(self, width: int, seen: Seen, _depth: int) -> tuple[str, str]:
         rng = self.rng
         count = rng.choice([0, 1, 1, 1, 2]) if width > 1 or self.chance(0.5) else 0
         keys = [self.scalar(seen) for _ in range(count)]
@@ -236,7 +265,7 @@ class Queries:
             exprs.append(rng.choice(forms))
         having = f" HAVING {self.call(seen)} > 1" if self.chance(0.2) else ""
         if not keys:
-            return self.items(exprs), having if self.chance(0) else ""
+            return self.items(exprs), ""
         names = [self.name("g") for _ in shown]
         listed = [f"{e} AS {n}" for e, n in zip(shown, names, strict=True)]
         items = ", ".join([*listed, self.items(exprs[len(shown) :])])
@@ -251,20 +280,26 @@ class Queries:
             by = "ALL"
         elif len(keys) == 2 and self.chance(0.3) and not windowed:
             by = rng.choice(
-                [f"GROUPING SETS (({keys[0]}, {keys[1]}), ({keys[0]}))"]
-                + [f"{keys[0]}, ROLLUP ({keys[1]})", f"{keys[0]}, CUBE ({keys[1]})"]
+                [
+                    f"GROUPING SETS (({keys[0]}, {keys[1]}), ({keys[0]}))",
+                    f"{keys[0]}, ROLLUP ({keys[1]})",
+                    f"{keys[0]}, CUBE ({keys[1]})",
+                ]
             )
         return items, f" GROUP BY {by}{having}"
 
-    def windowed(self, width: int, seen: Seen, depth: int) -> tuple[str, str]:
+    def windowed(self, width: int, seen: Seen, _depth: int) -> tuple[str, str]:
         rng = self.rng
         exprs = [self.scalar(seen) for _ in range(width - 1)]
         by, order, value = (rng.choice(seen) for _ in range(3))
         over = f"PARTITION BY {by}" if self.chance(0.9) else ""
         call = rng.choice(
-            [f"COUNT(*) OVER ({over})", f"SUM({value}) OVER ({over})"]
-            + [f"RANK() OVER ({over} ORDER BY {order})"]
-            + [f"SUM({value}) OVER ({over} ORDER BY {order})"]
+            [
+                f"COUNT(*) OVER ({over})",
+                f"SUM({value}) OVER ({over})",
+                f"RANK() OVER ({over} ORDER BY {order})",
+                f"SUM({value}) OVER ({over} ORDER BY {order})",
+            ]
         )
         if rng.random() < 0.2:
             return self.items([*exprs, value]), f" QUALIFY {call} > 1"

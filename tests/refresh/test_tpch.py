@@ -1,4 +1,4 @@
-"""The 22 queries of TPC-H: all are understood, and what a refresh of each may be does not shrink."""
+"""The 22 queries of TPC-H: all are understood, and what may refresh each does not shrink."""
 
 from __future__ import annotations
 
