@@ -76,10 +76,10 @@ def checked_query(
         except duckdb.BinderException:
             return Counter({"not a query": 1})
         assert judge.rows(script.state(plan.root, version), shown) == text, version
+    fixed = _fixed(judge, script, plan)
     done = checked_strategies(db, plan, data, rng)
     if rng.random() < 0.3:
         done += checked(db, plan.root, data, rng)
-    fixed = _fixed(judge, script, plan)
     if fixed is not None:
         done += checked_strategies(db, fixed, data, rng)
         done["bound"] += 1
