@@ -45,6 +45,10 @@ test-catalogs: install
 	SQB_TEST_CATALOG=rest SQB_TEST_PUBLISH=branch $(BIN)/python -m pytest tests/execution/test_crashes.py tests/execution/test_races.py
 	SQB_TEST_CATALOG=rest SQB_TEST_PUBLISH=replace $(BIN)/python -m pytest tests/execution/test_crashes.py
 
+# Random plans and queries, refreshed in every way that applies and compared with a full evaluation.
+test-algebra: install
+	$(BIN)/python tests/refresh/loop.py --seconds 600
+
 check: install
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

@@ -68,6 +68,8 @@ class _Reader(Conditions):
         body = self._union()
         if self.take("ORDER BY"):
             self.until({"LIMIT", "OFFSET"})  # a table has no order
+        if self.word() in ("LIMIT", "OFFSET"):
+            raise Unsupported(self.word(), "LIMIT_ORDER")
         if self.at < self.stop:
             raise Unsupported(self.word())
         return Query(tuple(ctes), body)
@@ -141,7 +143,7 @@ class _Reader(Conditions):
                 group, sets = grouped._grouping()
         having = self.conjuncts("HAVING", _ENDS)
         qualify = self.conjuncts("QUALIFY", _ENDS)
-        if self.word() not in ("", "ORDER BY", *_SET_WORDS):
+        if self.word() not in ("", "ORDER BY", "LIMIT", "OFFSET", *_SET_WORDS):
             raise Unsupported(self.word())
         return Select(
             distinct,
