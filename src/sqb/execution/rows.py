@@ -77,16 +77,18 @@ def attempt(refresh: RowRefresh, by_rows: Callable[[], T]) -> T | Strategy:
     try:
         return by_rows()
     except Refused as refused:
-        return full(refused.code, refused.why, refusals(refresh.choice, refused))
+        way = full(refused.code, refused.why, refusals(refresh.choice, refused))
     except Unsupported as found:
-        return full(found.code, found.what, (Rejected("rows", found.code, found.what),))
+        way = full(found.code, found.what, (Rejected("rows", found.code, found.what),))
     except SqbError:
         raise
     except Exception as error:
         if refresh.run.stopping.is_set() or os.environ.get("SQB_ROW_ERRORS") == "raise":
             raise
         why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        return full("ROW_ERROR", why, (Rejected("rows", "ROW_ERROR", why),))
+        way = full("ROW_ERROR", why, (Rejected("rows", "ROW_ERROR", why),))
+    refresh.account.rebuild(way.code or "")
+    return way
 
 
 T = TypeVar("T")
@@ -161,8 +163,6 @@ class RowRefresh:
             work, audit=lambda staged: self._audit(work, staged, strategy, unique)
         )
         outcome = self._take(option, plan, types, audited)
-        if outcome.rows is not None:
-            self.account.written = (outcome.rows.inserted or 0) + (outcome.rows.deleted or 0)
         return msgspec.structs.replace(outcome, strategy=with_numbers(strategy, self.account))
 
     def situation(self, work: Work, shape: TableFacts) -> Situation:

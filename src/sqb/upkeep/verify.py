@@ -17,6 +17,7 @@ from sqb.execution import content_hash
 from sqb.execution.comparing import as_stored, comparable, content_of, difference
 from sqb.execution.failures import explain
 from sqb.execution.files import bind_files, release_files
+from sqb.execution.kinds.build import kind_in
 from sqb.execution.reading import files_read, statement
 from sqb.execution.run import Run
 from sqb.execution.statement import pinned
@@ -94,8 +95,8 @@ def _by_query(
     found: Verified,
 ) -> Verified:
     """The rows against those of the query on the recorded inputs."""
-    if record.materialized != "table":
-        raise _NotComparableError(f"a table of kind `{record.materialized}` holds more than that")
+    if record.kept or kind_in(run, name).holds_history:
+        raise _NotComparableError("it holds rows that its query does not give back")
     then = _then(run, name, record)
     files = files_read(then, name)
     sent = statement(then, name)
