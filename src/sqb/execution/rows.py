@@ -45,6 +45,7 @@ from sqb.refresh.cost import Sizes, affordable, estimate_full, refuse_keys, wort
 from sqb.refresh.derive import moves
 from sqb.refresh.free import free_choice
 from sqb.refresh.ir import Aggregate, Col, Node, Single, Window, inputs, output
+from sqb.refresh.kinds import kind_of
 from sqb.refresh.prune import pruned
 from sqb.refresh.reasons import Refused, Rejected
 from sqb.refresh.scalars import bound, singles
@@ -300,9 +301,10 @@ class RowRefresh:
 
     def _audit(self, work: Work, staged: Staged, strategy: Strategy, unique: bool) -> None:
         """Compare what is staged with the query, if the header asks for it now."""
-        wish = str(self.run.compiled.models[self.name].settings.options.get("row_audit", "off"))
-        wanted = due(wish, work.record.refreshes)
-        if wanted is None or not unique:
+        settings = self.run.compiled.models[self.name].settings
+        wanted = due(str(settings.options.get("row_audit", "off")), work.record.refreshes)
+        kind = kind_of(settings.materialized, settings.options)
+        if wanted is None or not unique or kind.holds_history or work.record.kept:
             return
         known = {column.name for column in work.base.columns}
         key = strategy.key if strategy.key and known.issuperset(strategy.key) else ()

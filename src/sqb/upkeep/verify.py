@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sqb.errors import SqbError
 from sqb.execution import content_hash
 from sqb.execution.comparing import as_stored, comparable, content_of, difference
 from sqb.execution.failures import explain
@@ -110,10 +109,11 @@ def _by_query(
         missing = extra = None
         if comparable(query):
             missing, extra = (frame.count() for frame in difference(query, table))
-    except (_NotComparableError, SqbError):
+    except _NotComparableError:
         raise
     except Exception as error:
-        raise explain(error, name, run.compiled.models[name], sent) from error
+        told = explain(error, name, run.compiled.models[name], sent)
+        raise _NotComparableError(f"the query fails: {told.message}") from error
     finally:
         release_files(session, files)
     if wanted is None and missing is None:
