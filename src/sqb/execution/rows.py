@@ -45,6 +45,7 @@ from sqb.refresh.cost import Sizes, affordable, estimate_full, refuse_keys, wort
 from sqb.refresh.derive import moves
 from sqb.refresh.free import free_choice
 from sqb.refresh.ir import Aggregate, Col, Node, Single, Window, inputs, output
+from sqb.refresh.kinds import kind_of
 from sqb.refresh.prune import pruned
 from sqb.refresh.reasons import Refused, Rejected
 from sqb.refresh.scalars import bound, singles
@@ -78,16 +79,18 @@ def attempt(refresh: RowRefresh, by_rows: Callable[[], T]) -> T | Strategy:
     try:
         return by_rows()
     except Refused as refused:
-        return full(refused.code, refused.why, refusals(refresh.choice, refused))
+        way = full(refused.code, refused.why, refusals(refresh.choice, refused))
     except Unsupported as found:
-        return full(found.code, found.what, (Rejected("rows", found.code, found.what),))
+        way = full(found.code, found.what, (Rejected("rows", found.code, found.what),))
     except SqbError:
         raise
     except Exception as error:
         if refresh.run.stopping.is_set() or os.environ.get("SQB_ROW_ERRORS") == "raise":
             raise
         why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        return full("ROW_ERROR", why, (Rejected("rows", "ROW_ERROR", why),))
+        way = full("ROW_ERROR", why, (Rejected("rows", "ROW_ERROR", why),))
+    refresh.account.rebuild(way.code or "")
+    return way
 
 
 T = TypeVar("T")
@@ -165,8 +168,6 @@ class RowRefresh:
             work, audit=lambda staged: self._audit(work, staged, strategy, unique)
         )
         outcome = self._take(option, plan, types, audited)
-        if outcome.rows is not None:
-            self.account.written = (outcome.rows.inserted or 0) + (outcome.rows.deleted or 0)
         return msgspec.structs.replace(outcome, strategy=with_numbers(strategy, self.account))
 
     def situation(self, work: Work, shape: TableFacts) -> Situation:
@@ -300,9 +301,10 @@ class RowRefresh:
 
     def _audit(self, work: Work, staged: Staged, strategy: Strategy, unique: bool) -> None:
         """Compare what is staged with the query, if the header asks for it now."""
-        wish = str(self.run.compiled.models[self.name].settings.options.get("row_audit", "off"))
-        wanted = due(wish, work.record.refreshes)
-        if wanted is None or not unique:
+        settings = self.run.compiled.models[self.name].settings
+        wanted = due(str(settings.options.get("row_audit", "off")), work.record.refreshes)
+        kind = kind_of(settings.materialized, settings.options)
+        if wanted is None or not unique or kind.holds_history or work.record.kept:
             return
         known = {column.name for column in work.base.columns}
         key = strategy.key if strategy.key and known.issuperset(strategy.key) else ()

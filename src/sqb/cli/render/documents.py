@@ -42,7 +42,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "publish_mode": plan.publish_mode,
         "summary": plan.summary(),
         "nodes": [planned_node(node) for node in plan.nodes],
-        "warnings": msgspec.to_builtins(plan.warnings),
+        "warnings": list(msgspec.to_builtins(plan.warnings)),
     }
 
 
