@@ -86,12 +86,21 @@ def rows_merged(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ..
     return "m", [*first, (step + 1, step), (100, step)]
 
 
+def log(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...]]]:
+    if step == 0:
+        bench.sql("CREATE TABLE lake.{raw}.t (id INT) USING iceberg")
+        bench.model("m", "MODEL (materialized append);\nSELECT id, id * 2 AS v FROM {raw}.t")
+    bench.sql(f"INSERT INTO lake.{{raw}}.t VALUES ({step})")
+    return "m", [(i, 2 * i) for i in range(step + 1)]
+
+
 #: kind -> how step n changes the project, whether something is built before, points not on its way
 KINDS: dict[str, tuple[Change, bool, frozenset[str]]] = {
     "first build of a table": (first_table, False, frozenset({"publish:2"})),
     "rebuild of a table": (rebuilt_table, True, frozenset()),
     "view": (view, True, frozenset({"publish:1", "publish:2", "publish:3"})),
     "seed": (seed, True, frozenset()),
+    "log": (log, True, frozenset()),
     "view to table": (view_and_table_by_turns, True, frozenset({"publish:2"})),
     "rows added to a table": (rows_added, True, frozenset(ROW_POINTS)),
     "rows merged into a table": (rows_merged, True, frozenset()),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sqb.execution.events import NodeResult
     from sqb.upkeep.verify import Verified
 
+SMALL = "[refresh]\nsmall_seconds = 100000\n"
 EAGER = "[refresh]\nsmall_seconds = 0\nsmall_mb = 0\nmargin = 1000\n"
 MODELS = {
     "added": "SELECT id, amount FROM {raw}.orders WHERE customer > 3",
@@ -55,6 +56,7 @@ def way(node: NodeResult) -> tuple[str, str | None]:
 
 
 def test_what_is_foreseen_is_what_happens(bench: Workbench) -> None:
+    bench.write("sqlbuild_project.toml", bench.toml(SMALL))
     orders(bench, MODELS)
     planned = bench.plan()
     assert {n.name: n.strategy and n.strategy.code for n in planned.nodes} == dict.fromkeys(

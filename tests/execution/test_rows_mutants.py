@@ -17,8 +17,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from proof import differences, maintained, way_of
 
-from sqb.execution import applying, change_sets, content_hash, rows, steps
-from sqb.execution.applying import measured
+from sqb.execution import change_sets, content_hash, rows, signed_write, steps
+from sqb.execution.signed_write import measured
 from sqb.refresh import signed
 from sqb.refresh.changes import TableChange, table_change
 from sqb.refresh.script import COPIES, WEIGHT
@@ -34,26 +34,26 @@ def copies_that_come_are_not_counted(patch: Patch) -> None:
 
 
 def copies_that_stay_are_lost(patch: Patch) -> None:
-    whole = applying._write
+    whole = signed_write._write
 
-    def write(standing, change, staged):  # type: ignore[no-untyped-def]
+    def write(work, change, staged, columns):  # type: ignore[no-untyped-def]
         frame = change.frame.withColumn(COPIES, change.frame[COPIES] * 0)
-        whole(standing, msgspec.structs.replace(change, frame=frame), staged)
+        whole(work, msgspec.structs.replace(change, frame=frame), staged, columns)
 
-    patch.setattr(applying, "_write", write)
+    patch.setattr(signed_write, "_write", write)
 
 
 def rows_that_go_stay(patch: Patch) -> None:
-    whole = applying._write
+    whole = signed_write._write
 
-    def write(standing, change, staged):  # type: ignore[no-untyped-def]
-        whole(standing, msgspec.structs.replace(change, gone=0), staged)
+    def write(work, change, staged, columns):  # type: ignore[no-untyped-def]
+        whole(work, msgspec.structs.replace(change, gone=0), staged, columns)
 
-    patch.setattr(applying, "_write", write)
+    patch.setattr(signed_write, "_write", write)
 
 
 def zeros_are_alike_where_rows_go(patch: Patch) -> None:
-    patch.setattr(applying, "exact", lambda _value, _kind: None)
+    patch.setattr(signed_write, "exact", lambda _value, _kind: None)
 
 
 def zeros_are_alike_in_a_change(patch: Patch) -> None:

@@ -45,10 +45,13 @@ def sources_of(run: Run, record: Record, root: Node) -> dict[str, Source]:
     columns: dict[str, dict[str, None]] = {}
     for scan in scans(root):
         columns.setdefault(scan.source, {}).update(dict.fromkeys(n for _, n in scan.columns))
-    return {name: _source(run, record, name, tuple(cols)) for name, cols in columns.items()}
+    return {name: source_of(run, record, name, tuple(cols)) for name, cols in columns.items()}
 
 
-def _source(run: Run, record: Record, name: str, columns: tuple[str, ...]) -> Source:
+def source_of(
+    run: Run, record: Record, name: str, columns: tuple[str, ...], *, same_columns: bool = True
+) -> Source:
+    """One table with what happened to it; ``same_columns``: those read must be what they were."""
     facts, state = run.relation(name), run.state(name)
     if facts is None or facts.kind != "table":
         if record.read().get(name) == state.data != UNKNOWN:
@@ -64,7 +67,7 @@ def _source(run: Run, record: Record, name: str, columns: tuple[str, ...]) -> So
     old = record.pins.get(name)
     change = table_change(known, old, facts.snapshot_id)
     readable = old is None or old in known
-    if change.way != "unknown" and old is not None:
+    if same_columns and change.way != "unknown" and old is not None:
         # of a version that is gone nobody tells which of the table's schemas it had
         possible = [known[old].columns] if old in known else run.schemas(name).values()
         for then in possible:
@@ -121,7 +124,11 @@ class Bound:
         """What a step reads: a source as it is, as it was, or its change."""
         if version == "changes":
             return self._texts[name]
-        text, is_select = self.run.read(name) if version == "new" else (self._then(name), False)
+        still = self.sources[name].change.way == "none"
+        if version == "new" or still:
+            text, is_select = self.run.read(name)
+        else:
+            text, is_select = self._then(name), False
         return f"{text} AS sqb_s" if is_select else text
 
     def _then(self, name: str) -> str:

@@ -81,6 +81,8 @@ class Run:
         self.work: frozenset[str] = frozenset()
         self.folder: Path | None = None
         self.accounts: dict[str, Account] = {}
+        #: What records say of rows that a node's query does not give back.
+        self.kept: dict[str, str] = {}
         self._tolerant = {n: s for n, s in situation.sightings.items() if s.tolerance is not None}
         self._published: dict[str, Published] = {}
         self._lock = threading.Lock()
@@ -161,9 +163,10 @@ class Run:
 
     def refresh_of(self, name: str) -> str:
         """How a model may be refreshed: as this run wishes, else as its header says."""
-        return self.refresh or str(
-            self.compiled.models[name].settings.options.get("refresh", "auto")
-        )
+        options = self.compiled.models[name].settings.options
+        if options.get("full_refresh") is True:
+            return "full"
+        return self.refresh or str(options.get("refresh", "auto"))
 
     def place(self, name: str) -> str:
         """The full name of a node's relation."""
@@ -280,6 +283,7 @@ class Run:
             files=self.sources.marks([*states, *through]),
             spent=spent,
             refreshes=refreshes,
+            kept=self.kept.get(name, ""),
         )
 
     def _bytes(self, names: Iterable[str]) -> int | None:

@@ -29,7 +29,8 @@ class Expected(msgspec.Struct, frozen=True):
     """A buildable node as the project wants it.
 
     ``lines`` says where each input is named first; ``described`` is what the relation's comments
-    shall say, which is no part of its identity.
+    shall say, which is no part of its identity. ``full_refresh`` is what its header says of
+    rebuilding it, ``replay`` what becomes of its rows when its definition changes.
     """
 
     name: str
@@ -48,6 +49,8 @@ class Expected(msgspec.Struct, frozen=True):
     volatile: tuple[str, ...] = ()
     lines: tuple[int, ...] = ()
     described: str = ""
+    full_refresh: bool | None = None
+    replay: str | None = None
 
     @property
     def place(self) -> str:
@@ -147,6 +150,8 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
                 volatile=model.analysis.volatile,
                 lines=_first_lines(compiled.bindings[name]),
                 described=_described(settings.description, settings.column_descriptions),
+                full_refresh=settings.options.get("full_refresh"),
+                replay=_replay(settings.materialized, settings.options),
             )
         elif name in compiled.seeds:
             seed = compiled.seeds[name]
@@ -167,6 +172,15 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
                 described=_described(seed.description, seed.column_descriptions),
             )
     return out
+
+
+def _replay(materialized: str, options: Mapping[str, object]) -> str | None:
+    """What a change of its definition does to the rows of a table that is not just its query."""
+    declared = options.get("replay_on_change")
+    history = materialized in ("append", "scd2") or options.get("deletes") == "keep"
+    if declared is not None and (history or materialized == "merge"):
+        return str(declared)
+    return "forward" if history else None
 
 
 def _described(description: str | None, columns: dict[str, str]) -> str:

@@ -11,6 +11,7 @@ from sqb.refresh.cost import Sizes
 from sqb.refresh.ir import (
     Aggregate,
     Col,
+    Constants,
     Expr,
     Join,
     Node,
@@ -117,7 +118,7 @@ def origin(node: Node, col: Col) -> tuple[str, str] | None:
             expr = dict(node.keys).get(col)
             below = expr.column if expr is not None else None
             return origin(node.child, below) if below is not None else None
-        case SetOperation():
+        case SetOperation() | Constants():
             return None
         case Join():
             return origin(node.left if col in output(node.left) else node.right, col)

@@ -84,7 +84,7 @@ class Size(msgspec.Struct, frozen=True):
             return 0.0
         # two versions are read in full to be compared
         compared = 2 * self.bytes if self.bytes is not None else None
-        found = compared if self.change.way == "versions" else self.change.bytes
+        found = compared if self.change.way in ("versions", "lineage") else self.change.bytes
         return None if found is None else found * self.share
 
     @property
@@ -100,17 +100,16 @@ class Size(msgspec.Struct, frozen=True):
         if come is None or gone is None:
             return None
         # until they are counted: rows of rewritten files, most of which come back as they went
-        written_again = self.counted is None and change.way != "append"
+        written_again = self.counted is None and not change.only_adds
         return abs(come - gone) if written_again else come + gone
 
 
 class Sizes(msgspec.Struct, frozen=True):
-    """All that a refresh reads and writes. ``marks``: the table's deleted rows are only marked."""
+    """All that a refresh reads and writes: its sources, the bytes and rows of the table."""
 
     sources: Mapping[str, Size]
     bytes: int | None
     rows: int | None
-    marks: bool = False
 
     @property
     def input_bytes(self) -> int | None:
@@ -259,7 +258,7 @@ def _changes(sizes: Sizes, *, counted: bool = False) -> _Work | None:
         if size.looking is None:
             return None
         read += size.looking
-        if size.change.way != "append":
+        if not size.change.only_adds:
             shuffled += size.looking
     return _Work(read, shuffled, 0.0)
 
@@ -277,9 +276,9 @@ def changed_part(sizes: Sizes) -> float:
 
 
 def _touched(sizes: Sizes, part: float) -> float:
-    """The part of the target that is written again: whole files, where rows are not marked."""
+    """The part of the target that is written again: whole files."""
     rows = sizes.rows or 0
-    if sizes.marks or not sizes.bytes:
+    if not sizes.bytes:
         return part
     files = max(math.ceil(sizes.bytes / _FILE), 1)
     touched = min(sizes.moved if sizes.moved is not None else rows, rows)
@@ -309,10 +308,10 @@ def worth_looking(
     full = estimate_full(root, sizes, past)
     if ways != {"append"} or moved_constants(root):
         _refuse_small(full, sizes, limits)
-    changes = _changes(sizes)
-    if full is None or changes is None:
+    work = _changes(sizes)
+    if full is None or work is None:
         return
-    looking = changes.seconds * full.seconds / full.plain
+    looking = work.seconds * full.seconds / full.plain
     if looking > limits.margin * full.seconds:
         why = f"reading what changed takes about {_said(looking)}, {_rebuild(full)}"
         raise Refused("CHEAPER_TO_REBUILD", why)
@@ -362,8 +361,7 @@ def refuse_keys(name: str, keys: int, sizes: Sizes, limits: RefreshConfig, mode:
     """Raise ``Refused`` if so many of the table's keys changed that a rebuild is cheaper."""
     if mode != "auto" or not sizes.rows:
         return
-    most = limits.most_keys * (2 if sizes.marks else 1)
-    if keys > most * sizes.rows:
+    if keys > limits.most_keys * sizes.rows:
         why = f"{keys:,} keys of {name}, which has {sizes.rows:,} rows"
         raise Refused("TOO_MANY_KEYS", why)
 
@@ -397,4 +395,6 @@ def _rebuild(full: Estimate) -> str:
 
 
 def _said(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    if seconds < 100:
+        return f"{seconds:.1f}s"
+    return f"{int(seconds // 60)}m {int(seconds % 60):02d}s"

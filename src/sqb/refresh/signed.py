@@ -58,12 +58,12 @@ def signed_change(option: Option, script: Script, root: Node, target: Target) ->
     standing = script.add("rows", f"SELECT {items} FROM {target.relation}")
     match option:
         case Append():
-            return Signed(_netted(script, cols, [(option.change, WEIGHT)], target))
+            return Signed(netted(script, cols, [(option.change, WEIGHT)], target))
         case BagMerge():
             return _by_value(option, script, root, standing, target)
         case AffectedKey():
             going = script.among(root, standing, option.key, option.keys)
-            return Signed(_netted(script, cols, [(option.rows, "1"), (going, "-1")], target))
+            return Signed(netted(script, cols, [(option.rows, "1"), (going, "-1")], target))
         case GroupMerge():
             return _groups(option, script, root, standing, target)
 
@@ -73,7 +73,7 @@ def _by_value(
 ) -> Signed:
     """A change whose rows are found in the target by all of their values."""
     cols = output(root)
-    net = _netted(script, cols, [(option.change, WEIGHT)], target)
+    net = netted(script, cols, [(option.change, WEIGHT)], target)
     keys = ", ".join(f"{col.name} AS k{i}" for i, col in enumerate(cols))
     gone = script.add("keys", f"SELECT DISTINCT {keys} FROM {net} WHERE {WEIGHT} < 0", (net,))
     there = script.among(root, standing, columns(cols), gone)
@@ -92,7 +92,7 @@ def _by_value(
     return Signed(change, broken)
 
 
-def _netted(
+def netted(
     script: Script, cols: Sequence[Col], parts: Sequence[tuple[str, str]], target: Target
 ) -> str:
     """The rows of all parts with their weights, equal rows as one, those that cancel left out."""
@@ -182,7 +182,7 @@ def _groups(
         broken = script.add(
             "keys", f"SELECT 1 AS k0 FROM {coming} WHERE {total.name} < 0", (coming,)
         )
-    net = _netted(script, cols, [(coming, "1"), (going, "-1")], target)
+    net = netted(script, cols, [(coming, "1"), (going, "-1")], target)
     return Signed(net, broken)
 
 

@@ -284,6 +284,22 @@ def _affected_key(situation: Situation, derivation: Derivation) -> AffectedKey |
     return Rejected(name, "KEY_NOT_IN_OUTPUT", "no column tells which rows changed")
 
 
+def affected_by(situation: Situation, script: Script, key: Keys) -> AffectedKey | Rejected:
+    """The rows of the changed values of a key that is given, not chosen."""
+    name, root, types = "affected_key", situation.plan.root, situation.types
+    derivation = Derivation(script, situation.changed, situation.old)
+    chooses = free_choice(root, types, None)
+    if chooses is not None and free_choice(root, types, key) is not None:
+        return Rejected(name, "FREE_CHOICE", chooses)
+    for exact in (False, True) if chooses is None else (False,):
+        if _derives(derivation, root, key, exact=exact):
+            keys = derivation.keys(root, key, exact=exact)
+            if keys is None:
+                return Rejected(name, "NO_SOURCE_CHANGED", "nothing changed")
+            return AffectedKey(key, keys, restrict(script, root, key, keys, "new"))
+    return Rejected(name, "KEY_NOT_DERIVABLE", "its changed values can't be told")
+
+
 def _derives(derivation: Derivation, node: Node, key: Keys, *, exact: bool) -> bool:
     try:
         derivation.keys(node, key, exact=exact)
@@ -342,6 +358,7 @@ def groupable(kind: str | None) -> bool:
     """
     if not kind:
         return False
+    kind = kind.lower()
     if kind.startswith("interval") or "map<" in kind or "variant" in kind:
         return False
     return re.search(r"[<:](float|double|string collate)", kind) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -31,23 +31,28 @@ def verify(call: Call, *, model: str | None, full: bool) -> int:
         call.before_heavy_work()
         found = project.verify(select, call.exclude, full=full, listener=Waiting(call).hear)
     if call.out.json:
-        nodes = [
-            {
-                "name": item.name,
-                "equal": item.equal,
-                "expected": item.expected,
-                "actual": item.actual,
-                "against": item.against,
-                "missing": item.missing,
-                "extra": item.extra,
-                "note": item.note or None,
-            }
-            for item in found
-        ]
-        call.out.document({"schema_version": 1, "nodes": nodes})
+        call.out.document(document(found))
     else:
         _show(found, call)
     return int(any(item.equal is False for item in found))
+
+
+def document(found: list[Verified]) -> dict[str, Any]:
+    """``verify --json``; its fields are a promise."""
+    nodes = [
+        {
+            "name": item.name,
+            "equal": item.equal,
+            "expected": item.expected,
+            "actual": item.actual,
+            "against": item.against,
+            "missing": item.missing,
+            "extra": item.extra,
+            "note": item.note or None,
+        }
+        for item in found
+    ]
+    return {"schema_version": 1, "nodes": nodes}
 
 
 _WORDS = {True: ("equal", "green"), False: ("differs", "red"), None: ("not compared", "cyan")}
@@ -96,7 +101,7 @@ command = sqb_command(
     help="Compare tables with what their records say, and with what their queries give.",
     example="""
 sqb verify
-sqb verify fct_orders --full      run its query again on the recorded versions
+sqb verify fct_orders --full      run its query again and compare
 sqb verify --select marts --json
 """,
 )(
