@@ -38,6 +38,11 @@ class Case(msgspec.Struct, frozen=True):
     expected: tuple[frozenset[str], ...]
     turn: int
 
+    @property
+    def query(self) -> str:
+        """The query alone, without the header that some have."""
+        return self.sql.partition(");\n")[2] if self.sql.startswith("MODEL") else self.sql
+
     def ways(self, number: int) -> frozenset[str]:
         """What is right in a step; the first one builds."""
         return frozenset({"full:FIRST_BUILD"}) if number == 0 else self.expected[number - 1]
@@ -173,7 +178,7 @@ class Book:
                 continue
             if (node.status == "success") != (heads[node.name] != after[node.name]):
                 wrong.append(f"step {number}: {node.status}, but the head says otherwise")
-            queries[node.name] = self.cases[node.name].sql
+            queries[node.name] = self.cases[node.name].query
         for name, what in differences(self.bench, queries).items():
             self.wrong[name].append(f"step {number}: {self.ways[name][number]}: {what}")
 
