@@ -181,7 +181,6 @@ def test_a_source_that_was_rolled_back_is_compared(bench: Workbench) -> None:
 
 
 COLUMNS = {
-    "append_new_columns": [(1, 10, None), (2, 20, None), (2, 20, None), (3, 30, 5)],
     "sync_all_columns": [(1, 10, None), (2, 20, None), (2, 20, None), (3, 30, 5)],
     "ignore": [(1, 10), (2, 20), (2, 20), (3, 30)],
     "fail": None,
