@@ -17,7 +17,7 @@ import msgspec
 
 from sqb.errors import SqbError, did_you_mean
 from sqb.execution.events import BuildResult, Event
-from sqb.execution.look import Observed
+from sqb.execution.look import Observed, refuse_moved
 from sqb.execution.sessions import Sessions
 from sqb.execution.sources import SourceLook
 from sqb.lake.staging import stage_schema
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sqb.execution.run import Run
     from sqb.execution.source_freshness import SourceFreshness
     from sqb.upkeep.upkeep import Upkeep
+    from sqb.upkeep.verify import Verified
 
 
 class Project(Workspace):
@@ -105,17 +106,25 @@ class Project(Workspace):
         *,
         force: bool = False,
         full_refresh: bool = False,
+        refresh: str | None = None,
         listener: Listener | None = None,
     ) -> Plan:
         """What a build would do now, and why. Writes nothing.
 
-        Spark is started only where a source is watched by a value that has to be asked for.
+        ``refresh`` overrides what the models say about it. Spark is started only where a source
+        is watched by a value that has to be asked for.
         """
         selected = self.select(select, exclude)
         observed = self.observe()
-        plan, _, _, _ = self._decide(
+        plan, verdicts, situation, look = self._decide(
             selected, observed, force=force, full_refresh=full_refresh, listener=listener
         )
+        if any(node.strategy is None and node.materialized == "table" for node in plan.work):
+            from sqb.execution.foreseeing import with_strategies
+
+            run = self._run("plan", situation, verdicts, observed, look)
+            run.refresh = refresh
+            plan = with_strategies(plan, run)
         self.facts.save(h.location for h in observed.heads.values())
         return self._with_diffs(plan, observed)
 
@@ -230,7 +239,7 @@ class Project(Workspace):
         run_id = new_run_id()
         artifacts = Artifacts(self.work_dir / "runs" / run_id, plan, self.mask)
         run = self._run(run_id, situation, verdicts, observed, look)
-        run.refresh = refresh
+        run.refresh, run.folder = refresh, artifacts.folder
         hear = artifacts.listening(listener)
         result = execute(
             run,
@@ -302,6 +311,8 @@ class Project(Workspace):
         from sqb.execution.volume import bytes_behind
 
         prepared = prepare(sql, self.config, self.compiled, self.expected)
+        reads = [self.expected[name] for name in prepared.reads if name in self.expected]
+        refuse_moved(reads, self.catalog, self.facts)
         size = None
         if not self._sessions.there and self.catalog.keeps_house:
             heads, sources = self.catalog.heads(), self.compiled.sources
@@ -330,7 +341,37 @@ class Project(Workspace):
         )
         only = msgspec.structs.replace(plan, nodes=tuple(n for n in plan.nodes if n.name == name))
         run = self._run("explain", situation, verdicts, observed, look)
-        return explained(name, self._with_diffs(only, observed), run)
+        work = {node.name for node in plan.work}
+        return explained(name, self._with_diffs(only, observed), run, work)
+
+    def verify(
+        self,
+        select: Selectors = (),
+        exclude: Selectors = (),
+        *,
+        full: bool = False,
+        listener: Listener | None = None,
+    ) -> list[Verified]:
+        """Do tables hold what their records say? ``full``: and what their queries give?"""
+        from sqb.identity.expected import session_conf
+        from sqb.spark.pool import SessionPool
+        from sqb.upkeep.verify import comparable_tables, verify
+
+        selected = self.select(select, exclude)
+        observed = self.observe()
+        _, verdicts, situation, look = self._decide(
+            frozenset(self.expected), observed, force=False, full_refresh=False, listener=listener
+        )
+        run = self._run("verify", situation, verdicts, observed, look)
+        names = comparable_tables(run, selected)
+        if not names:
+            return []
+        session = self._opened(listener or (lambda _: None))
+        pool = SessionPool(session, 1, session_conf(self.config.spark.conf))
+        with pool.acquire() as sibling:
+            found = [verify(run, sibling, name, full=full) for name in names]
+        pool.close()
+        return found
 
     def history(self, name: str | None = None) -> list[dict[str, Any]]:
         """Every recorded build of a node, or of all, oldest first."""

@@ -340,6 +340,10 @@ def test_build_lines_are_aligned_and_numbered(out: Output) -> None:
     assert ResultLines(PLAN, out).line(cut_off) == (
         "  1/5  table  mart        current (upstream unchanged)"
     )
+    adopted = NodeResult("stg_orders", "current", "query_changed", 1.0, Rows(0, 0, 7))
+    assert ResultLines(PLAN, out).line(adopted) == (
+        "  1/5  view   stg_orders  current (another build made it)"
+    )
 
 
 def test_a_failed_build_ends_with_its_errors_and_counts(

@@ -86,6 +86,14 @@ def bench(tmp_path: Path, spark: SparkSession, spark_settings: SparkSettings) ->
     return Workbench(tmp_path, spark, spark_settings)
 
 
+@pytest.fixture(scope="module")
+def shared_bench(
+    tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, spark_settings: SparkSettings
+) -> Workbench:
+    """One project for all tests of a module."""
+    return Workbench(tmp_path_factory.mktemp("bench"), spark, spark_settings)
+
+
 @pytest.fixture
 def shop(bench: Workbench) -> Workbench:
     """raw.orders -> stg (view) -> totals (table) -> top (table), and a seed joined in."""

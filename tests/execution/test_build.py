@@ -184,6 +184,8 @@ class TestOneBuiltShop:
 
     def test_view_and_table_change_into_each_other(self, built: Workbench) -> None:
         built.model("stg", "SELECT id, customer, amount FROM {raw}.orders")
+        diff = next(n.diff for n in built.plan().nodes if n.name == "stg") or ""
+        assert diff.splitlines()[-2:] == ['-materialized: "view"', '+materialized: "table"']
         assert built.told()["stg"] == ("success", "config_changed")
         assert built.rows("stg", "id") == [(1,), (2,), (3,)]
         built.model(
@@ -382,9 +384,10 @@ def test_a_moved_or_copied_project_is_refused_before_anything_is_touched(
         f'warehouse = "{bench.settings.warehouse}"', f'warehouse = "{tmp_path}"'
     )
     bench.write("sqlbuild_project.toml", moved)
-    with pytest.raises(SqbError) as error:
-        bench.plan()
-    assert (error.value.code, error.value.exit_code) == ("L002", 2)
+    for call in (bench.plan, lambda: bench.project().query("SELECT * FROM m")):
+        with pytest.raises(SqbError) as error:
+            call()
+        assert (error.value.code, error.value.exit_code) == ("L002", 2)
     bench.write("sqlbuild_project.toml", here)
     assert bench.told() == {}
 

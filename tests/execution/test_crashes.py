@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sqb.lake.failpoints import POINTS
+from sqb.lake.failpoints import POINTS, ROW_POINTS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from children import Children
@@ -61,6 +61,31 @@ def view_and_table_by_turns(bench: Workbench, step: int) -> tuple[str, list[tupl
     return change(bench, step)
 
 
+def rows_added(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...]]]:
+    """A refresh by rows that only appends, each row twice."""
+    if step == 0:
+        bench.sql("CREATE TABLE lake.{raw}.t (id INT, v INT) USING iceberg")
+        bench.model("m", "MODEL (refresh rows);\nSELECT id, v * 2 AS v FROM {raw}.t")
+    bench.sql(f"INSERT INTO lake.{{raw}}.t VALUES ({step}, {step}), ({step}, {step})")
+    return "m", sorted([(n, 2 * n) for n in range(step + 1)] * 2)
+
+
+def rows_merged(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...]]]:
+    """A refresh by rows that takes rows away, changes some and adds one."""
+    if step == 0:
+        bench.sql("CREATE TABLE lake.{raw}.t (g INT, v INT) USING iceberg")
+        bench.sql("INSERT INTO lake.{raw}.t VALUES (0, 0), (1, 1), (1, 2), (100, 0)")
+        bench.model("m", "MODEL (refresh rows);\nSELECT g, max(v) AS v FROM {raw}.t GROUP BY g")
+        return "m", [(0, 0), (1, 2), (100, 0)]
+    bench.sql(
+        f"MERGE INTO lake.{{raw}}.t USING (SELECT {step} + 1 AS g) s ON t.g = 100 OR t.g = s.g - 2"
+        f" WHEN MATCHED AND t.g = 100 THEN UPDATE SET v = {step} WHEN MATCHED THEN DELETE"
+    )
+    bench.sql(f"INSERT INTO lake.{{raw}}.t VALUES ({step} + 1, {step})")
+    first = [(1, 2)] if step == 1 else [(step, step - 1)]
+    return "m", [*first, (step + 1, step), (100, step)]
+
+
 def log(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...]]]:
     if step == 0:
         bench.sql("CREATE TABLE lake.{raw}.t (id INT) USING iceberg")
@@ -77,6 +102,8 @@ KINDS: dict[str, tuple[Change, bool, frozenset[str]]] = {
     "seed": (seed, True, frozenset()),
     "log": (log, True, frozenset()),
     "view to table": (view_and_table_by_turns, True, frozenset({"publish:2"})),
+    "rows added to a table": (rows_added, True, frozenset(ROW_POINTS)),
+    "rows merged into a table": (rows_merged, True, frozenset()),
 }
 PUBLISHED = frozenset({"publish:5b", "publish:6", "publish:7"})
 #: Where a REST server allows nothing better, a table is replaced in place and stamped afterwards.
@@ -96,7 +123,8 @@ def test_killed_at_any_step_the_next_build_repairs_everything(
         name, before = change(bench, step)
         bench.told()
         history |= reachable(_head(bench, name))
-    for point in POINTS:
+    by_rows = kind.startswith("rows ")
+    for point in (*ROW_POINTS, *POINTS) if by_rows else POINTS:
         if point in off_the_way:
             continue
         step += 1
@@ -122,6 +150,12 @@ def test_killed_at_any_step_the_next_build_repairs_everything(
         ), point
         history |= _everything_is_whole(bench, name, after, point, history)
         before = after
+    if by_rows and not IN_PLACE:
+        # a rebuild would have begun a history of its own
+        table = f"lake.{bench.schema}.{name}"
+        assert bench.sql(f"SELECT count(*) FROM {table}.snapshots WHERE parent_id IS NULL") == [
+            (1,)
+        ]
 
 
 def _head(bench: Workbench, name: str) -> Head:

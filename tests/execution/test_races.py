@@ -104,6 +104,51 @@ def test_the_loser_of_equal_builds_adopts_the_winners_result(
         assert bench.project().observe().rows["m"].run in winners
 
 
+CHANGES = {
+    "append": "INSERT INTO lake.{raw}.t VALUES (3, 3), (3, 3)",
+    "affected_key": "UPDATE lake.{raw}.t SET v = v + 10 WHERE id = 1",
+}
+
+
+@pytest.mark.parametrize("strategy", CHANGES)
+def test_of_two_refreshes_by_rows_one_is_published(
+    bench: Workbench,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    strategy: str,
+) -> None:
+    """Added twice, the rows would be there twice, and no store would refuse them."""
+    monkeypatch.setenv("SQB_ROW_ERRORS", "raise")
+    bench.sql("CREATE TABLE lake.{raw}.t (id INT, v INT) USING iceberg")
+    bench.sql("INSERT INTO lake.{raw}.t VALUES (1, 1), (1, 1), (2, 2)")
+    bench.model("m", "SELECT id, v FROM {raw}.t")
+    bench.told()
+    bench.sql(CHANGES[strategy])
+    one, other = bench.project(), twin(bench, tmp_path_factory)
+    builds = [lambda p=p: p.build(refresh="rows") for p in (one, other)]
+    results = together(monkeypatch, *builds)
+    both = {node(r).status: node(r) for r in results}
+    assert set(both) == {"current", "success"}, [node(r) for r in results]
+    done = both["success"].strategy
+    assert done is not None
+    assert done.name == strategy
+    assert bench.rows("m") == sorted(bench.sql("SELECT id, v FROM lake.{raw}.t"))
+    settled(bench, "m")
+    # the loser of a race with other inputs begins anew from what the winner left
+    bench.sql(CHANGES[strategy])
+    winners: list[BuildResult] = []
+
+    def overtake(event: Event) -> None:
+        if event.kind == "node_started" and not winners:
+            bench.sql("INSERT INTO lake.{raw}.t VALUES (9, 9)")
+            winners.append(other.build(refresh="rows"))
+
+    lost = node(bench.build(refresh="rows", listener=overtake))
+    assert (node(winners[0]).status, lost.status) == ("success", "failed")
+    assert bench.rows("m") == sorted(bench.sql("SELECT id, v FROM lake.{raw}.t"))
+    settled(bench, "m")
+
+
 def test_two_builds_of_a_log_add_a_row_once(
     bench: Workbench, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

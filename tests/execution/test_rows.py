@@ -82,3 +82,119 @@ def test_rows_that_went(bench: Workbench, strategy: str) -> None:
     expected = "affected_key" if strategy == "append" else strategy
     assert node.strategy.name == expected, node.strategy
     assert bench.told() == {}
+
+
+def test_a_change_that_two_models_read_is_compared_once(bench: Workbench) -> None:
+    orders(bench)
+    for name in ("group_merge", "affected_key"):
+        bench.model(name, QUERIES[name])
+    bench.build()
+    bench.sql("UPDATE lake.{raw}.orders SET amount = amount + 1 WHERE id = 7")
+    result = bench.build(refresh="rows", concurrency=2)
+    for node in result.nodes:
+        assert node.strategy is not None
+        assert node.strategy.name == node.name, node.strategy
+        same(bench, node.name, QUERIES[node.name])
+
+
+def test_a_column_that_nobody_reads_changes_nothing(bench: Workbench) -> None:
+    orders(bench)
+    bench.model("m", "SELECT id, customer FROM {raw}.orders WHERE customer < 5")
+    bench.build()
+    bench.sql("UPDATE lake.{raw}.orders SET amount = 0 WHERE id < 50")
+    node = refreshed(bench, "m", "SELECT id, customer FROM {raw}.orders WHERE customer < 5")
+    assert (node.status, node.strategy and node.strategy.code) == ("unchanged", "NET_CHANGE_EMPTY")
+    assert bench.told() == {}
+
+
+def test_a_day_that_passed_moves_the_rows_of_a_window(bench: Workbench) -> None:
+    orders(bench)
+    sql = "SELECT id, d FROM {raw}.orders WHERE d >= current_date() - 3"
+    bench.model("m", sql)
+    bench.environ["SQB_NOW"] = "2026-01-05T10:00:00Z"
+    bench.build()
+    bench.environ["SQB_NOW"] = "2026-01-07T10:00:00Z"
+    node = refreshed(bench, "m", sql.replace("current_date()", "DATE'2026-01-07'"))
+    assert node.reason == "constant_changed"
+    assert node.strategy is not None
+    assert node.strategy.name == "affected_key"
+    assert node.rows is not None
+    assert node.rows.inserted == 0
+    assert bench.told() == {}
+
+
+def test_rows_flow_through_views_and_tables(bench: Workbench) -> None:
+    orders(bench)
+    bench.model("v", "MODEL (materialized view);\nSELECT id, customer, amount FROM {raw}.orders")
+    bench.model("doubled", "SELECT id, customer, amount * 2 AS twice FROM v WHERE amount > 10")
+    bench.model("summed", "SELECT customer, SUM(twice) AS s, COUNT(*) AS n FROM doubled GROUP BY 1")
+    bench.build()
+    bench.sql("INSERT INTO lake.{raw}.orders VALUES (300, 4, 99, DATE'2026-02-01')")
+    result = bench.build(refresh="rows")
+    ways = {n.name: n.strategy.name for n in result.nodes if n.strategy is not None}
+    assert ways == {"doubled": "append", "summed": "group_merge"}
+    assert bench.sql("SELECT SUM(s), SUM(n) FROM lake.{dev}.summed") == bench.sql(
+        "SELECT SUM(amount * 2), COUNT(*) FROM lake.{raw}.orders WHERE amount > 10"
+    )
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_that_were_marked_as_deleted_in_files_that_stay(
+    bench: Workbench, version: int
+) -> None:
+    orders(bench)
+    marks = ", ".join(f"'write.{what}.mode'='merge-on-read'" for what in ("delete", "update"))
+    bench.sql(
+        "CREATE TABLE lake.{raw}.marked USING iceberg TBLPROPERTIES "
+        f"('format-version'='{version}', {marks}) AS SELECT * FROM lake.{{raw}}.orders"
+    )
+    sql = QUERIES["group_merge"].replace("orders", "marked")
+    bench.model("m", sql)
+    bench.build()
+    bench.sql("DELETE FROM lake.{raw}.marked WHERE id IN (4, 14, 77)")
+    bench.sql("UPDATE lake.{raw}.marked SET amount = -1 WHERE id = 5")
+    node = refreshed(bench, "m", sql)
+    assert node.strategy is not None
+    assert node.strategy.name == "group_merge", node.strategy
+    assert node.rows is not None
+    assert (node.rows.inserted, node.rows.deleted) == (3, 3)
+
+
+def test_files_that_came_beside_files_that_never_change(bench: Workbench) -> None:
+    bench.write("data/one.csv", "k,v\n1,10\n2,20\n")
+    bench.write(
+        "sources/s.yml",
+        "sources:\n  - name: events\n    path: data\n    format: csv\n    immutable_files: true\n",
+    )
+    bench.model("m", "SELECT k, SUM(v) AS total FROM events GROUP BY k")
+    bench.build()
+    bench.write("data/two.csv", "k,v\n2,5\n3,7\n")
+    result = bench.build(refresh="rows")
+    (node,) = (n for n in result.nodes if n.name == "m")
+    assert node.strategy is not None
+    assert node.strategy.name == "group_merge", node.strategy
+    assert bench.rows("m") == [(1, 10), (2, 25), (3, 7)]
+    (bench.root / "data/one.csv").unlink()
+    result = bench.build(refresh="rows")
+    (node,) = (n for n in result.nodes if n.name == "m")
+    assert (node.strategy and node.strategy.code) == "NO_CHANGE_SET"
+    assert bench.rows("m") == [(2, 5), (3, 7)]
+
+
+def test_partitions_that_changed_are_replaced_whole(bench: Workbench) -> None:
+    orders(bench)
+    sql = "SELECT d, COUNT(DISTINCT customer) AS customers FROM {raw}.orders GROUP BY d"
+    bench.model("m", f"MODEL (materialized table, partitioned_by [d]);\n{sql}")
+    bench.build()
+    bench.sql("INSERT INTO lake.{raw}.orders VALUES (300, 44, 1, DATE'2026-01-02')")
+    bench.sql("INSERT INTO lake.{raw}.orders VALUES (301, 45, 1, NULL)")
+    bench.sql("DELETE FROM lake.{raw}.orders WHERE d = DATE'2026-01-04'")
+    node = refreshed(bench, "m", sql)
+    assert node.strategy is not None
+    assert node.strategy.name == "partition_overwrite", node.strategy
+    assert node.rows is not None
+    assert (node.rows.inserted, node.rows.deleted) == (2, 2)
+    bench.sql("INSERT INTO lake.{raw}.orders VALUES (302, 44, 1, DATE'2026-01-02')")
+    node = refreshed(bench, "m", sql)
+    assert node.status == "unchanged"
+    assert bench.told() == {}

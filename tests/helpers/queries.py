@@ -44,4 +44,61 @@ UNDERSTOOD = [
     "SELECT x.a FROM t0 x LEFT SEMI JOIN t1 y ON x.a = y.a",
     "SELECT x.a FROM t0 x LEFT ANTI JOIN t1 y ON x.a = y.a AND y.b > 1",
     "SELECT CAST(a AS STRING) AS s, CASE a WHEN 1 THEN 'one = 1' ELSE 'x, y' END AS w FROM t0",
+    # expressions over aggregates and group keys
+    "SELECT a, 100 * SUM(CASE WHEN b > 1 THEN c ELSE 0 END) + SUM(c) AS p FROM t0 GROUP BY a",
+    "SELECT abs(a) AS k, concat(abs(a), '-', SUM(b)) AS w FROM t0 GROUP BY abs(a)",
+    "SELECT 2 * (a + b) AS k, COUNT(*) AS n FROM t0 GROUP BY a + b",
+    (
+        "SELECT CASE WHEN a > 1 THEN 'x' ELSE 'y' END || '!' AS k, MIN(b) AS m FROM t0"
+        " GROUP BY CASE  when A > 1 then 'x' else 'y' end"
+    ),
+    "SELECT a, COUNT(DISTINCT b, c) AS n FROM t0 GROUP BY a",
+    "SELECT a, SUM(SUM(b)) OVER (PARTITION BY a) AS s, SUM(b) AS own FROM t0 GROUP BY a, c",
+    "SELECT a, RANK() OVER (PARTITION BY a ORDER BY COUNT(*) DESC, c) AS r FROM t0 GROUP BY a, c",
+    "SELECT a, b FROM t0 WHERE a BETWEEN 1 AND 3 AND NOT (b = 2) AND c IN (0, 1, 2)",
+    "SELECT * EXCEPT (b) FROM t0",
+    "SELECT x.* EXCEPT (a, C), y.b AS yb FROM t0 x JOIN t1 y ON x.a = y.a",
+    "SELECT a + 1 AS k, k * 2 AS twice, twice + b AS z FROM t0",
+    "SELECT SUM(a) AS s, s + 1 AS s1, b FROM t0 GROUP BY b",
+    "SELECT a AS b, b AS c FROM t0 WHERE b > 1",
+    # constants
+    "SELECT a, v.w FROM t0 JOIN (VALUES (1, 'one'), (2, 'two')) AS v(k, w) ON t0.a = v.k",
+    "SELECT a FROM t0 UNION ALL SELECT 7 AS a",
+    "WITH p AS (SELECT 2 AS low) SELECT t0.a FROM t0 JOIN p ON t0.a > p.low",
+    # grouping sets
+    "SELECT a, b, SUM(c) AS s FROM t0 GROUP BY GROUPING SETS ((a, b), (a))",
+    "SELECT a, c, COUNT(*) AS n FROM t0 GROUP BY a, CUBE (c) HAVING COUNT(*) > 1",
+    (
+        "SELECT a, grouping(b) AS g, grouping_id(a, b) AS i, MAX(c) AS m FROM t0"
+        " GROUP BY GROUPING SETS ((a, b), (b), (a))"
+    ),
+    # scalar sub-queries
+    "SELECT a, b FROM t0 WHERE b > (SELECT MIN(b) FROM t1)",
+    "SELECT a, (SELECT COUNT(*) FROM t1) AS n FROM t0",
+    "SELECT a, (SELECT COUNT(*) FROM t1 WHERE t1.a = t0.a) AS n FROM t0",
+    "SELECT a, b FROM t0 WHERE b < (SELECT 2 * MAX(t1.b) FROM t1 WHERE t1.a = t0.a AND t1.b < 4)",
+    (
+        "SELECT a, (SELECT SUM(z.c) - COUNT(z.b) FROM t2 z WHERE z.b <=> x.b AND x.a = z.a) AS n"
+        " FROM t0 x"
+    ),
+    "SELECT a, SUM(b) AS s FROM t0 GROUP BY a HAVING SUM(b) > (SELECT AVG(b) FROM t1)",
+    "SELECT SUM(b * (SELECT MAX(a) FROM t1)) AS s, c FROM t0 GROUP BY c",
+    "SELECT a FROM t0 WHERE b = (SELECT MAX(b) FROM t0 WHERE c > (SELECT MIN(c) FROM t2))",
+    # IN, NOT IN and EXISTS
+    "SELECT a, b FROM t0 WHERE a NOT IN (SELECT b FROM t1)",
+    "SELECT a, b FROM t0 WHERE NOT a IN (SELECT b FROM t1 WHERE b IS NOT NULL)",
+    "SELECT a, b FROM t0 WHERE a NOT IN (SELECT t1.a FROM t1 WHERE t1.b = t0.b)",
+    "SELECT a, b FROM t0 WHERE a NOT IN (SELECT t1.a FROM t1 WHERE t1.b > t0.b)",
+    "SELECT a, b FROM t0 WHERE (a, b) IN (SELECT a, b FROM t1)",
+    "SELECT a, b FROM t0 WHERE (a, b) NOT IN (SELECT a, b FROM t1)",
+    "SELECT a FROM t0 WHERE a IN (SELECT a FROM t1 GROUP BY a HAVING COUNT(*) > 1)",
+    "SELECT a FROM t0 WHERE a IN (SELECT a FROM t1 UNION SELECT c FROM t2)",
+    "SELECT a FROM t0 WHERE 2 IN (SELECT a FROM t1)",
+    (
+        "SELECT a FROM t0 WHERE EXISTS (SELECT 1 FROM t1 WHERE t1.a = t0.a AND NOT EXISTS"
+        " (SELECT 1 FROM t2 WHERE t2.b = t1.b))"
+    ),
+    "SELECT x.a FROM t0 x JOIN t1 y ON x.a = y.a AND y.b IN (SELECT c FROM t2)",
+    "SELECT a FROM t0 WHERE NOT (EXISTS (SELECT * FROM t1 WHERE t1.a = t0.a))",
+    "SELECT /*+ BROADCAST(t1) */ t0.a FROM t0 JOIN t1 ON t0.a = t1.a",
 ]

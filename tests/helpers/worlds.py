@@ -85,6 +85,12 @@ class World:
         del self.recorded[name]
         return self
 
+    def replaced(self, name: str) -> World:
+        """Dropped, and made again by someone else: no record speaks of it."""
+        self.relations[name] = msgspec.structs.replace(self.relations[name], uuid="uuid-foreign")
+        del self.recorded[name]
+        return self
+
     def graph(self) -> Graph:
         parents: dict[str, tuple[str, ...]] = {n: node.inputs for n, node in self.nodes.items()}
         parents |= dict.fromkeys(self.sources, ())

@@ -152,6 +152,18 @@ def test_a_file_that_is_no_database_is_an_error_with_help(
         assert caught.value.help
 
 
+@pytest.mark.parametrize("folder", ["a_file", "a_file/below", "x" * 300])
+def test_a_place_that_no_file_can_have_is_an_error_and_no_empty_lake(
+    tmp_path: Path, folder: str
+) -> None:
+    (tmp_path / "a_file").touch()
+    lake = SqlCatalog("lake", f"sqlite:///{tmp_path}/{folder}/catalog.db", str(tmp_path))
+    for call in (lake.heads, lambda: lake.ensure_namespace("db")):
+        with pytest.raises(SqbError) as caught:
+            call()
+        assert caught.value.code == "L001"
+
+
 @pytest.mark.parametrize("uri", ["mysql://h/db", "sqlite:///", "http://h"])
 def test_other_catalogs_are_refused(uri: str) -> None:
     with pytest.raises(SqbError) as caught:

@@ -63,6 +63,11 @@ CASES: list[tuple[str, Callable[[World], World], dict[str, str]]] = [
         {"orders": "relation_missing", "report": "maybe <- orders"},
     ),
     (
+        "a relation that someone else put in the place of a dropped one is rebuilt",
+        lambda w: w.replaced("orders"),
+        {"orders": "relation_changed", "report": "maybe <- orders"},
+    ),
+    (
         "a dropped view is recreated and wakes nobody: it shows the same rows",
         lambda w: w.dropped("stg"),
         {"stg": "relation_missing"},

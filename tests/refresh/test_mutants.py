@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from plans import Data, Plans, checked
 
-from sqb.refresh import derive, restrict, script
+from sqb.refresh import delta, derive, restrict, script
 from sqb.refresh.derive import Derivation
 from sqb.refresh.ir import Equality, Join, Node, SetOperation
 from sqb.refresh.script import WEIGHT
@@ -49,16 +49,16 @@ def the_other_side_is_not_looked_at(patch: Patch) -> None:
 
 
 def both_sides_are_joined_new(patch: Patch) -> None:
-    def join_delta(self, node: Join):  # type: ignore[no-untyped-def]
-        left, right = self.delta(node.left), self.delta(node.right)
+    def join_delta(known, node: Join):  # type: ignore[no-untyped-def]
+        left, right = known.delta(node.left), known.delta(node.right)
         parts = []
         if left:
-            parts.append(self._joined(node, left, self.script.state(node.right, "new")))
+            parts.append(delta.joined(known, node, left, known.script.state(node.right, "new")))
         if right:
-            parts.append(self._joined(node, self.script.state(node.left, "new"), right))
-        return self._all(node, parts)
+            parts.append(delta.joined(known, node, known.script.state(node.left, "new"), right))
+        return delta._all(known, node, parts)
 
-    patch.setattr(Derivation, "_join_delta", join_delta)
+    patch.setattr(delta, "join_delta", join_delta)
 
 
 def windows_are_cut_anywhere(patch: Patch) -> None:
@@ -111,16 +111,16 @@ def an_unmatched_condition_is_dropped_from_restricted_rows(patch: Patch) -> None
 
 
 def signs_are_lost_in_a_sum(patch: Patch) -> None:
-    whole = Derivation._difference
+    whole = delta.difference
 
-    def difference(self, node: Node) -> str:  # type: ignore[no-untyped-def]
-        made = whole(self, node)
-        step = self.script.steps[made]
+    def difference(known, node: Node) -> str:  # type: ignore[no-untyped-def]
+        made = whole(known, node)
+        step = known.script.steps[made]
         sql = step.sql.replace("-1 AS", "1 AS")
-        self.script.steps[made] = type(step)(made, step.kind, sql, step.reads)
+        known.script.steps[made] = type(step)(made, step.kind, sql, step.reads)
         return made
 
-    patch.setattr(Derivation, "_difference", difference)
+    patch.setattr(delta, "difference", difference)
 
 
 #: Each with the seed that found it first; should plans be made otherwise, another one will.

@@ -105,8 +105,8 @@ CASES = [
     (
         "SELECT SUM(b) AS s FROM t0 GROUP BY a",
         {"t0": ADDED},
-        ["affected_key", "bag_merge"],
-        {"group_merge": "KEY_NOT_IN_OUTPUT"},
+        ["bag_merge"],
+        {"group_merge": "KEY_NOT_IN_OUTPUT", "affected_key": "KEY_NOT_IN_OUTPUT"},
     ),
     (
         "SELECT a, b, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b) AS r FROM t0",

@@ -62,7 +62,9 @@ def execute(
             for stage in stages:
                 run.catalog.sweep(stage, time.time(), facts=run.facts)
             run.pool = SessionPool(session, concurrency, session_conf(run.config.spark.conf))
+            run.work = frozenset(work)
             results, interrupted = _walk(run, work, outcomes, fail_fast, concurrency, listener)
+            run.shared.close(session)
             _describe(run, plan)
             # while the lease still protects the snapshots that the records name
             _record(run, plan, store, outcomes, results, repairs)

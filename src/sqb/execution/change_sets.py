@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sqb.execution.content_hash import quote
+from sqb.execution.files import read_files
 from sqb.execution.run import Run
-from sqb.execution.steps import Steps
+from sqb.execution.sources import files_view
+from sqb.execution.steps import Steps, kinds_of
+from sqb.freshness.files import Listing
 from sqb.identity.data_id import UNKNOWN
 from sqb.lake.metadata import Column, TableFacts
 from sqb.refresh.changes import TableChange, table_change
@@ -53,16 +56,33 @@ def source_of(
     if facts is None or facts.kind != "table":
         if record.read().get(name) == state.data != UNKNOWN:
             return Source(name, columns, TableChange("none", None, None))
+        if _added_files(run, record, name) is not None:
+            return Source(name, columns, TableChange("files", None, None, added_rows=None))
         why = "it has no versions that can be compared"
         return Source(name, columns, TableChange("unknown", None, None, why))
+    if name not in record.pins and name not in record.read():
+        # not read before, or not known as what
+        raise Refused("DEFINITION_CHANGED", f"{name} was not read before")
     known = run.versions(name)
     old = record.pins.get(name)
     change = table_change(known, old, facts.snapshot_id)
     readable = old is None or old in known
-    if same_columns and change.way not in ("none", "unknown"):
-        then = known[old].columns if old is not None and old in known else facts.columns
-        _same_columns(name, columns, then, facts)
+    if same_columns and change.way != "unknown" and old is not None:
+        # of a version that is gone nobody tells which of the table's schemas it had
+        possible = [known[old].columns] if old in known else run.schemas(name).values()
+        for then in possible:
+            _same_columns(name, columns, then, facts)
     return Source(name, columns, change, facts, readable)
+
+
+def _added_files(run: Run, record: Record, name: str) -> tuple[Listing, Listing] | None:
+    """The files that were read before and those that came, of a source whose files never change."""
+    listing, marks = run.sources.listings.get(name), record.files.get(name)
+    if listing is None or marks is None:
+        return None
+    # how files are read must be the same, too
+    way = record.read().get(name, "").split(":")[:2]
+    return listing.since(set(marks)) if run.state(name).data.split(":")[:2] == way else None
 
 
 def _same_columns(
@@ -80,11 +100,25 @@ def _same_columns(
 class Bound:
     """The sources of one refresh in a session: SQL for their rows, views for their changes."""
 
-    def __init__(self, run: Run, session: SparkSession, sources: Mapping[str, Source]) -> None:
+    def __init__(
+        self,
+        run: Run,
+        session: SparkSession | None,
+        record: Record,
+        sources: Mapping[str, Source],
+    ) -> None:
         self.run = run
-        self.session = session
+        self._session = session
+        self.record = record
         self.sources = sources
         self._texts: dict[str, str] = {}
+
+    @property
+    def session(self) -> SparkSession:
+        """The session that changes are computed in."""
+        if self._session is None:
+            raise AssertionError("nothing is computed without a session")
+        return self._session
 
     def relation(self, name: str, version: str) -> str:
         """What a step reads: a source as it is, as it was, or its change."""
@@ -103,6 +137,15 @@ class Bound:
             return f"(SELECT * FROM {self.run.table(name)} WHERE false) AS sqb_s"
         return f"{self.run.table(name)} VERSION AS OF {old}"
 
+    def written(self) -> dict[str, TableChange]:
+        """As ``bind``, for reading the SQL alone: nothing is computed, so what cancels stays."""
+        for name, source in self.sources.items():
+            if source.change.way == "files":
+                self._texts[name] = f"sqb_changes_of_{len(self._texts)}"
+            elif source.change.way not in ("none", "unknown"):
+                self._texts[name] = f"({self._raw(source)}) AS sqb_s"
+        return {name: source.change for name, source in self.sources.items()}
+
     def bind(self, steps: Steps) -> dict[str, TableChange]:
         """Make the change of every source readable; what is known of it afterwards.
 
@@ -114,57 +157,103 @@ class Bound:
             change = source.change
             if change.way == "append":
                 self._texts[name] = f"({self._raw(source)}) AS sqb_s"
+            elif change.way == "files":
+                self._texts[name] = self._files(source, steps)
             elif change.way not in ("none", "unknown"):
                 change = self._netted(source, steps)
             found[name] = change
         return found
 
+    def _files(self, source: Source, steps: Steps) -> str:
+        """The rows of the files that came, if all files agree on the columns."""
+        spec = self.run.compiled.sources[source.name].files
+        parts = _added_files(self.run, self.record, source.name)
+        if spec is None or parts is None:
+            raise AssertionError("a source of files")
+        then, came = (read_files(self.session, source.name, spec, part) for part in parts)
+        whole = self.session.table(files_view(source.name)).schema
+        if not came.schema.fields == whole.fields == then.schema.fields:
+            raise Refused("SCHEMA_CHANGED", f"the files of {source.name} differ in their columns")
+        items = [quote(column) for column in source.columns]
+        view = f"sqb_changes_of_{len(self._texts)}"
+        steps.view(view, came.selectExpr(*items, f"1 AS {WEIGHT}"))
+        return view
+
     def _raw(self, source: Source) -> str:
         """The rows that came and went, with their weights; some may cancel."""
-        change, table = source.change, self.run.table(source.name)
         lowered = {column.lower() for column in source.columns}
         if WEIGHT in lowered:
             raise Refused("UNSUPPORTED", f"a column named {WEIGHT}")
-        items = ", ".join(quote(column) for column in source.columns)
+        if source.change.way == "changelog" and not lowered.isdisjoint(_CHANGELOG):
+            raise Refused("UNSUPPORTED", "a column named like one of the changelog")
+        return self._change_rows(source, source.columns)
+
+    def _change_rows(self, source: Source, columns: Sequence[str]) -> str:
+        change, table = source.change, self.run.table(source.name)
+        items = ", ".join(quote(column) for column in columns)
         span = f"WITH ('start-snapshot-id'='{change.old}', 'end-snapshot-id'='{change.new}')"
         if change.way == "append" and change.old is not None:
             return f"SELECT {items}, 1 AS {WEIGHT} FROM {table} {span}"
         if change.way == "changelog":
-            if not lowered.isdisjoint(_CHANGELOG):
-                raise Refused("UNSUPPORTED", "a column named like one of the changelog")
             weight = f"CASE WHEN _change_type = 'INSERT' THEN 1 ELSE -1 END AS {WEIGHT}"
             return f"SELECT {items}, {weight} FROM {table}.changes {span}"
+        if change.way == "lineage":
+            stays = f"COALESCE({{0}}_last_updated_sequence_number <= {change.sequence}, FALSE)"
+            now, then = (f"{table} VERSION AS OF {v}" for v in (change.new, change.old))
+            return (
+                f"SELECT {items}, 1 AS {WEIGHT} FROM {now} WHERE NOT {stays.format('')}"
+                f" UNION ALL SELECT {items}, -1 AS {WEIGHT} FROM {then} AS o WHERE NOT EXISTS"
+                f" (SELECT 1 FROM {now} AS n WHERE n._row_id = o._row_id AND {stays.format('n.')})"
+            )
         new = f"SELECT {items}, 1 AS {WEIGHT} FROM {self.relation(source.name, 'new')}"
         if change.old is None:
             return new
         old = f"SELECT {items}, -1 AS {WEIGHT} FROM {self.relation(source.name, 'old')}"
         return f"{new} UNION ALL {old}"
 
+    def _shared(self, source: Source) -> str | None:
+        """The change as other models of this run read it too, on all columns; None: alone."""
+        change, facts = source.change, source.facts
+        names = [column.name for column in facts.columns] if facts is not None else []
+        own = {WEIGHT, *_CHANGELOG}.isdisjoint(name.lower() for name in names)
+        if not own or self.run.readers(source.name, change.old) < 2:
+            return None
+        raw = self._change_rows(source, names)
+        kinds = kinds_of(self.session.sql(raw))
+        if not all(groupable(kinds[name]) for name in names):
+            return None
+        net = _net(raw, names, kinds)
+        key = (source.name, change.old, change.new)
+        view = self.run.shared.get(key, lambda: self.session.sql(net))
+        items = ", ".join(quote(column) for column in source.columns)
+        return f"SELECT {items}, {WEIGHT} FROM {view}"
+
     def _netted(self, source: Source, steps: Steps) -> TableChange:
         raw = self._raw(source)
-        kinds = {
-            field.name: field.dataType.simpleString()
-            for field in self.session.sql(raw).schema.fields
-        }
+        raw = self._shared(source) or raw
+        kinds = kinds_of(self.session.sql(raw))
         if all(groupable(kinds[column]) for column in source.columns):
-            items = ", ".join(quote(column) for column in source.columns)
-            shadows = [exact(quote(c), kinds[c]) for c in source.columns]
-            grouped = ", ".join([items, *(shadow for shadow in shadows if shadow)])
-            # one row for each copy: what reads it may count rows
-            raw = (
-                f"SELECT {items}, CAST(SIGN(sqb_w) AS INT) AS {WEIGHT} FROM"
-                f" (SELECT {items}, SUM({WEIGHT}) AS sqb_w FROM ({raw}) AS sqb_s"
-                f" GROUP BY {grouped} HAVING SUM({WEIGHT}) <> 0) AS sqb_n"
-                " LATERAL VIEW explode(sequence(1, CAST(ABS(sqb_w) AS INT))) sqb_e AS sqb_i"
-            )
+            raw = _net(raw, source.columns, kinds)
         view = f"sqb_changes_of_{len(self._texts)}"
-        frame = steps.compute(view, self.session.sql(raw))
+        counts = {"come": f"count_if({WEIGHT} > 0)", "gone": f"count_if({WEIGHT} < 0)"}
+        _, found = steps.computed(view, self.session.sql(raw), counts)
         self._texts[source.name] = view
-        counts = (f"count_if({WEIGHT} > 0) AS come", f"count_if({WEIGHT} < 0) AS gone")
-        row = frame.selectExpr(*counts).first()
-        come, gone = (int(row["come"]), int(row["gone"])) if row is not None else (0, 0)
+        come, gone = int(found.get("come") or 0), int(found.get("gone") or 0)
         way = source.change.way if gone else "append" if come else "none"
         return msgspec.structs.replace(source.change, way=way, added_rows=come, removed_rows=gone)
+
+
+def _net(raw: str, columns: Sequence[str], kinds: Mapping[str, str]) -> str:
+    """Changed rows without those that cancel, one for each copy: what reads them may count."""
+    items = ", ".join(quote(column) for column in columns)
+    shadows = [exact(quote(c), kinds[c]) for c in columns]
+    grouped = ", ".join([items, *(shadow for shadow in shadows if shadow)])
+    return (
+        f"SELECT {items}, CAST(SIGN(sqb_w) AS INT) AS {WEIGHT} FROM"
+        f" (SELECT {items}, SUM({WEIGHT}) AS sqb_w FROM ({raw}) AS sqb_s"
+        f" GROUP BY {grouped} HAVING SUM({WEIGHT}) <> 0) AS sqb_n"
+        " LATERAL VIEW explode(sequence(1, CAST(ABS(sqb_w) AS INT))) sqb_e AS sqb_i"
+    )
 
 
 def old_versions(sources: Mapping[str, Source]) -> frozenset[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
+from sqb.execution.foreseeing import Moved, foresee
 from sqb.execution.kinds.telling import foretold
 from sqb.execution.reading import statement, view_statement
 from sqb.execution.run import Run
@@ -23,10 +26,15 @@ class Explanation(msgspec.Struct, frozen=True):
     downstream: tuple[str, ...]
     inputs: tuple[Present, ...]
     sql: str
+    moved: tuple[Moved, ...] = ()
+    steps: tuple[tuple[str, str], ...] = ()
 
 
-def explained(name: str, plan: Plan, run: Run) -> Explanation:
-    """``plan`` holds the node alone; ``run`` what a build would know."""
+def explained(name: str, plan: Plan, run: Run, work: Collection[str]) -> Explanation:
+    """``plan`` holds the node alone; ``run`` what a build would know, ``work`` what it would do."""
+    foreseen = foresee(run, plan.nodes[0], work)
+    node = msgspec.structs.replace(plan.nodes[0], strategy=foreseen.strategy)
+    plan = msgspec.structs.replace(plan, nodes=(node,))
     expected, compiled = run.expected(name), run.compiled
     sql = ""
     if name in compiled.models:
@@ -44,4 +52,6 @@ def explained(name: str, plan: Plan, run: Run) -> Explanation:
         tuple(sorted(run.situation.graph.children[name])),
         present_inputs(run.situation, run.verdicts, name),
         sql,
+        foreseen.sources,
+        foreseen.steps,
     )

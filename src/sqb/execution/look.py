@@ -6,7 +6,7 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -81,6 +81,19 @@ def look(
         recorded, lambda name: built_definition(expected[name], observed, facts, store)
     )
     return msgspec.structs.replace(observed, recorded=translated, outdated=outdated)
+
+
+def refuse_moved(nodes: Iterable[Expected], catalog: Lake, facts: FactsCache) -> None:
+    """Refuse to read relations of sqb's own that lie outside the warehouse."""
+    if not catalog.warehouse:
+        return
+    places = {(node.namespace, node.relation) for node in nodes}
+    for key, head in catalog.look(places, ()).items() if places else ():
+        relation = facts.get(head.location) if key in places else None
+        if relation is None or decode(relation.stamp) is None:
+            continue
+        if not is_within(relation.location, catalog.warehouse):
+            raise _moved(relation.location, catalog.warehouse)
 
 
 def _moved(location: str, warehouse: str) -> SqbError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sqb.errors import SqbError
+from sqb.execution.accounts import Account
 from sqb.execution.failures import explain
 from sqb.execution.files import bind_files, release_files
 from sqb.execution.kinds.build import build_kind, guard_history, kind_in
@@ -17,6 +18,7 @@ from sqb.execution.rows import RowRefresh, refresh_rows
 from sqb.execution.run import Published, Run
 from sqb.execution.seed import build_seed
 from sqb.execution.table import Layout, Outcome, write_table
+from sqb.execution.telling import with_numbers
 from sqb.execution.view import build_view
 from sqb.hashing import digest
 from sqb.identity.data_id import InputState, view_state
@@ -97,6 +99,7 @@ def build_node(
         sent = statement(run, name)
         files = files_read(run, name)
         bind_files(session, run.sources, files)
+        account = run.accounts[name] = Account()
         try:
             if kind.name != "table":
                 job = Job(run, session, node, states, layout, kind, sent, files)
@@ -104,9 +107,10 @@ def build_node(
             way = refresh_rows(RowRefresh(run, session, node, states, layout))
             if isinstance(way, Outcome):
                 return way
+            account.rebuild(way.code or "")
             frame = session.sql(sent.text)
             outcome = write_table(run, session, name, frame, states, layout, files)
-            return msgspec.structs.replace(outcome, strategy=way)
+            return msgspec.structs.replace(outcome, strategy=with_numbers(way, account))
         finally:
             release_files(session, files)
     except Exception as error:

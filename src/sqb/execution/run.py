@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from sqb.compile.nodes import Compiled
+from sqb.execution.accounts import Account
+from sqb.execution.shared_changes import SharedChanges
 from sqb.execution.sources import SourceLook
 from sqb.execution.statement import full_name, pinned
 from sqb.execution.volume import bytes_behind
@@ -20,8 +23,8 @@ from sqb.identity.expected import Expected, compose_version
 from sqb.lake.catalog import Head
 from sqb.lake.facts import FactsCache
 from sqb.lake.lake import Lake
-from sqb.lake.metadata import TableFacts
-from sqb.lake.versions import Snapshot, versions
+from sqb.lake.metadata import Column, TableFacts
+from sqb.lake.versions import Snapshot, schemas_of, versions
 from sqb.planning.cascade import Verdict
 from sqb.planning.plan import Plan
 from sqb.planning.situation import Situation, definition_local
@@ -29,7 +32,7 @@ from sqb.planning.tolerance import as_consumed, kept_sources
 from sqb.project.config import Config
 from sqb.refresh.reasons import RULES
 from sqb.sql.version import scheme
-from sqb.state.record import Consumed, Record, owner_of
+from sqb.state.record import Consumed, Record, owner_of, remembered
 
 if TYPE_CHECKING:
     from sqb.spark.pool import SessionPool
@@ -74,6 +77,10 @@ class Run:
         self.pool: SessionPool | None = None
         self.stopping = threading.Event()
         self.refresh: str | None = None
+        self.shared = SharedChanges(run_id)
+        self.work: frozenset[str] = frozenset()
+        self.folder: Path | None = None
+        self.accounts: dict[str, Account] = {}
         #: What records say of rows that a node's query does not give back.
         self.kept: dict[str, str] = {}
         self._tolerant = {n: s for n, s in situation.sightings.items() if s.tolerance is not None}
@@ -166,6 +173,11 @@ class Run:
         expected = self.expected(name)
         return full_name(self.catalog.name, expected.namespace, expected.relation)
 
+    def readers(self, name: str, version: int | None) -> int:
+        """How many nodes of this run's work read a table, and read this version of it last."""
+        records = (self.situation.recorded.get(node) for node in self.work)
+        return sum(1 for r in records if r is not None and r.pins.get(name) == version)
+
     def table(self, name: str) -> str:
         """The full name of a node's or source's table."""
         known = name in self.situation.expected
@@ -175,9 +187,19 @@ class Run:
         """The versions that the metadata of a node's or source's table tells of."""
         if name not in self.situation.expected:
             return self.sources.versions(name)
+        return versions(self.facts.document(self._location(name)))
+
+    def schemas(self, name: str) -> dict[int, tuple[Column, ...]]:
+        """The columns that a node's or source's table has and had, by schema id."""
+        if name not in self.situation.expected:
+            return self.sources.schemas(name)
+        return schemas_of(self.facts.document(self._location(name)))
+
+    def _location(self, name: str) -> str:
+        """Where the metadata of a node's table is, as this run left or found it."""
         done, expected = self.published(name), self.expected(name)
         head = done.head if done else self.heads[(expected.namespace, expected.relation)]
-        return versions(self.facts.document(head.location))
+        return head.location
 
     def read(self, name: str, travels: bool = False) -> tuple[str, bool]:
         """SQL that reads an input as this run finds it, and whether it is a sub-select."""
@@ -223,6 +245,14 @@ class Run:
         upstream = {n: s.version for n, s in states.items() if n in self.situation.expected}
         constants = {key: self.situation.constants[key] for key in expected.constants}
         through = self._through(states)
+        pins = self._pins([*states, *through])
+        # what another query took says nothing of this one
+        last = before if before is not None and before.query == expected.query else None
+        spent, refreshes = (last.spent, last.refreshes) if last is not None else ((), 0)
+        account = self.accounts.get(name)
+        if account is not None:
+            spent = remembered(spent, account.spent(self.id, self._bytes(pins), rows))
+            refreshes = 0 if account.way == "full" else refreshes + (account.way != "skip")
         return Record(
             node=name,
             type=expected.type,
@@ -245,13 +275,22 @@ class Run:
             constants=constants,
             rows=rows,
             through=through,
-            pins=self._pins([*states, *through]),
+            pins=pins,
             seen=self._seen([*states, *through]),
             owner=owner_of(self.config),
             clock=dict(self.situation.constants),
             rules=RULES,
+            files=self.sources.marks([*states, *through]),
+            spent=spent,
+            refreshes=refreshes,
             kept=self.kept.get(name, ""),
         )
+
+    def _bytes(self, names: Iterable[str]) -> int | None:
+        """The bytes of these tables; None if one's are not known."""
+        found = [facts.total_bytes if (facts := self.relation(n)) else None for n in names]
+        known = [size for size in found if size is not None]
+        return sum(known) if len(known) == len(found) else None
 
     def _pins(self, names: Iterable[str]) -> dict[str, int]:
         """The snapshots these tables were read at; a view or an empty table has none."""

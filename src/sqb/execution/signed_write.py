@@ -1,12 +1,13 @@
-"""A signed change of a table's own rows, written: staged, counted, hashed, published by one swap.
+"""A change of a table's own rows, written: staged, counted, hashed, published by one swap.
 
 Whatever kind of table it is and however the change was found, this is the one way in which rows
-come into a table that stands, and leave it.
+come into a table that stands, and leave it. The content hash is not computed again: what goes is
+taken off it, what comes is added.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,7 +17,7 @@ from sqb.execution.content_hash import quote
 from sqb.execution.events import Rows
 from sqb.execution.run import Run
 from sqb.execution.statement import full_name
-from sqb.execution.steps import Keys, Range, measured
+from sqb.execution.steps import Range, Steps, kinds_of, ranges, ranging
 from sqb.execution.table import (
     SNAPSHOT_PROPERTY,
     Layout,
@@ -28,6 +29,7 @@ from sqb.execution.table import (
     refuse_overtaken,
     staged_facts,
     unchanged,
+    watched,
     write_table,
 )
 from sqb.identity.data_id import InputState
@@ -66,6 +68,8 @@ class Work(msgspec.Struct, frozen=True):
     layout: Layout
     record: Record
     base: TableFacts
+    #: Looks at what is staged before it is published.
+    audit: Callable[[Staged], None] = lambda _: None
 
     @property
     def standing(self) -> str:
@@ -80,6 +84,34 @@ class Work(msgspec.Struct, frozen=True):
         """Names and Spark types of the table's columns."""
         return tuple((c.name, spark_type(c.type)) for c in self.base.columns)
 
+    def stored(self, values: Sequence[str]) -> list[str]:
+        """Select items that give values the names and types of the table's columns."""
+        pairs = zip(values, self.columns, strict=True)
+        return [f"CAST({value} AS {kind}) AS {quote(name)}" for value, (name, kind) in pairs]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A signed change as it was measured: rows that come and go, the most copies of one row that
+    are written, the sums of its hashes, the ranges of what goes. It is the view ``SIGNED`` too."""
+
+    frame: DataFrame
+    come: int
+    gone: int
+    most: int
+    sums: tuple[int, int, int] | None
+    ranges: tuple[Range | None, ...]
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What was written: rows that came and went, and the sums of their hashes if they have any.
+
+    ``come`` is None where it was not counted.
+    """
+
+    come: int | None
+    gone: int
+    sums: tuple[int, int, int] | None
+
 
 def keep_rows(work: Work) -> Outcome:
     """The rows stay as they are: what they were made from is recorded, properties are written."""
@@ -89,62 +121,167 @@ def keep_rows(work: Work) -> Outcome:
     return unchanged(*arguments) or redress(*arguments)
 
 
-def write_change(
-    work: Work,
-    frame: DataFrame,
-    alter: Alter | None = None,
-) -> Outcome:
-    """Apply a computed change, which is the temp view ``SIGNED`` too; ``alter`` comes first."""
-    run, name, record = work.run, work.name, work.record
-    change = _measure(frame, frame.drop(WEIGHT, COPIES).schema.jsonValue())
-    laid_out = same_layout(work.layout.partitioned_by, work.layout.sorted_by, work.base)
-    if not laid_out:
-        return _rewrite(work, frame, change, alter)
+def measured(steps: Steps, frame: DataFrame) -> Change:
+    """Compute a signed change as ``SIGNED``, and say what it amounts to, in one pass."""
+    schema = frame.drop(WEIGHT, COPIES).schema.jsonValue()
+    hashes = content_hash.row_hashes(schema)
+    items = {
+        "come": f"coalesce(sum(greatest({WEIGHT}, 0)), 0)",
+        "gone": f"coalesce(sum(greatest(-{WEIGHT}, 0)), 0)",
+        "most": f"coalesce(max(if({WEIGHT} < 0, {COPIES}, {WEIGHT})), 0)",
+        "negative": f"count_if({WEIGHT} < 0)",
+    }
+    kinds = {k: v for k, v in kinds_of(frame).items() if k not in (WEIGHT, COPIES)}
+    items |= ranging(kinds, f"{WEIGHT} < 0")
+    if hashes is not None:
+        items |= content_hash.sums(hashes, WEIGHT)
+    made, found = steps.computed(SIGNED, frame, items)
+    come, gone, most, negative = (
+        int(found.get(key) or 0) for key in ("come", "gone", "most", "negative")
+    )
+    sums = content_hash.combine(found) if hashes is not None and found else None
+    return Change(made, come, gone, most, sums, ranges(kinds, found, negative))
+
+
+def write_change(work: Work, change: Change, alter: Alter | None = None) -> Outcome:
+    """Apply a measured change; ``alter`` comes first."""
+    if not same_layout(work.layout.partitioned_by, work.layout.sorted_by, work.base):
+        return _rewrite(work, change, alter)
     if not change.come and not change.gone and alter is None:
         return keep_rows(work)
-    expected = run.expected(name)
-    shape = Shape(work.columns, work.layout.partitioned_by, work.layout.sorted_by)
-    if alter is not None:
-        shape = Shape()
-    staged = run.catalog.stage(expected.namespace, expected.relation, run.id, shape)
-    try:
-        refuse_overtaken(run, name, staged.base)
-        if staged.in_place:
-            # readers would see the table between two statements
-            return _rewrite(work, frame, change, alter)
+
+    def write(staged: Staged) -> Written:
         columns = work.columns
         if alter is not None:
             columns = alter.columns
             for clause in alter.clauses:
-                target = full_name(run.catalog.name, *staged.parts)
+                target = full_name(work.run.catalog.name, *staged.parts)
                 work.session.sql(f"ALTER TABLE {target} {clause}")
         if change.come or change.gone:
-            _write(work, frame, staged, change, [column for column, _ in columns])
+            _write(work, change, staged, [column for column, _ in columns])
+        # the hash of a table whose columns are others begins anew
+        return Written(change.come, change.gone, None if alter is not None else change.sums)
+
+    def in_place() -> Outcome:
+        return _rewrite(work, change, alter)
+
+    return _published(work, write, in_place, altered=alter is not None)
+
+
+def append_rows(work: Work, frame: DataFrame) -> Outcome:
+    """Add rows, hashed while they are written; nothing is published if there are none."""
+
+    def write(staged: Staged) -> Written:
+        rows, observation = watched(frame, frame.schema.jsonValue())
+        target = full_name(work.run.catalog.name, *staged.parts)
+        rows.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", work.run.id).append()
+        metrics = dict(observation.get) if observation is not None else {}
+        if not metrics:
+            # can't be hashed, or a Connect server does not tell what it observed
+            facts = staged_facts(work.run, staged)
+            total, before = facts.total_records, work.record.rows
+            return Written(None if None in (total, before) else total - before, 0, None)  # type: ignore[operator]
+        count, first, second = content_hash.combine(metrics)
+        return Written(count, 0, (count, first, second))
+
+    return _published(work, write)
+
+
+def overwrite_partitions(
+    work: Work, coming: DataFrame, going: DataFrame, condition: str
+) -> Outcome:
+    """Replace whole partitions: ``coming`` is all that they hold then, ``going`` what they hold."""
+    schema = coming.schema.jsonValue()
+    hashes = content_hash.row_hashes(schema)
+    if hashes is None:
+        raise Refused("TYPE_NOT_COMPARABLE", "the rows can't be hashed")
+    aggregates = [f"{sql} AS {key}" for key, sql in content_hash.sums(hashes).items()]
+    row = going.selectExpr(*aggregates).first()
+    gone = content_hash.combine(row.asDict() if row is not None else {})
+
+    def write(staged: Staged) -> Written:
+        from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows
+
+        rows, observation = watched(coming, schema)
+        target = full_name(work.run.catalog.name, *staged.parts)
+        writer = rows.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", work.run.id)
+        writer.overwrite(F.expr(condition))
+        metrics = dict(observation.get) if observation is not None else {}
+        if not metrics:
+            told = work.session.table(target).where(condition).selectExpr(*aggregates).first()
+            metrics = told.asDict() if told is not None else {}
+        come = content_hash.combine(metrics)
+        if come == gone:
+            return Written(0, 0, None)
+        sums = (come[0] - gone[0], come[1] - gone[1], come[2] - gone[2])
+        return Written(come[0], gone[0], sums)
+
+    return _published(work, write)
+
+
+def _published(
+    work: Work,
+    write: Callable[[Staged], Written],
+    in_place: Callable[[], Outcome] | None = None,
+    *,
+    altered: bool = False,
+) -> Outcome:
+    """Stage, write, count, publish. ``in_place``: what is done where readers would see the table
+    between two statements."""
+    run, name, layout = work.run, work.name, work.layout
+    expected = run.expected(name)
+    shape = Shape(work.columns, layout.partitioned_by, layout.sorted_by)
+    staged = run.catalog.stage(
+        expected.namespace, expected.relation, run.id, Shape() if altered else shape
+    )
+    try:
+        refuse_overtaken(run, name, staged.base)
+        if staged.in_place and in_place is not None:
+            return in_place()
+        written = write(staged)
         reached("publish:3")
+        if written.come == 0 and not written.gone and not altered:
+            return keep_rows(work)
         facts = staged_facts(run, staged)
-        total = None if record.rows is None else record.rows + change.come - change.gone
-        if facts.total_records is not None and total not in (None, facts.total_records):
-            raise Refused("INTEGRITY", "the table did not hold what the change took away")
-        data, schema = None, record.schema
-        if alter is not None:
-            plain = work.session.table(full_name(run.catalog.name, *staged.parts)).schema
-            data, schema, total = identified(run, work.session, plain.jsonValue(), staged, facts)
-        elif change.sums is not None:
-            data = content_hash.after(record.data, change.sums)
-        data = data or f"s:{facts.uuid}:{facts.snapshot_id}"
-        done = publish(run, name, work.states, staged, work.layout, data, schema, total)
-        return msgspec.structs.replace(done, rows=Rows(change.come, change.gone, total))
+        data, schema, total = _identified(work, staged, facts, written, altered=altered)
+        work.audit(staged)
+        done = publish(run, name, work.states, staged, layout, data, schema, total)
+        come = written.come
+        if come is None:
+            come = (total or 0) - (work.record.rows or 0)
+        return msgspec.structs.replace(done, rows=Rows(come, written.gone, total))
     except Overtaken as overtaken:
         return adopt(run, name, work.states, overtaken)
     finally:
         run.catalog.discard(staged, run.facts)
 
 
-def _rewrite(work: Work, frame: DataFrame, change: Change, alter: Alter | None) -> Outcome:
+def _identified(
+    work: Work, staged: Staged, facts: TableFacts, written: Written, *, altered: bool
+) -> tuple[str, str, int | None]:
+    """Data id, schema id and row count after the change."""
+    record = work.record
+    known = record.rows is not None and written.come is not None
+    total = (record.rows or 0) + (written.come or 0) - written.gone if known else None
+    right = facts.total_records is None or total in (None, facts.total_records)
+    if not right and written.gone:
+        raise Refused("INTEGRITY", "the table did not hold what the change took away")
+    if not altered and right and written.sums is not None:
+        data = content_hash.after(record.data, written.sums)
+        if data is not None:
+            return data, record.schema, total
+    # other columns, never hashed, not observed, or observed twice by a retried task
+    plain: dict[str, Any] = work.session.table(
+        full_name(work.run.catalog.name, *staged.parts)
+    ).schema.jsonValue()
+    return identified(work.run, work.session, plain, staged, facts)
+
+
+def _rewrite(work: Work, change: Change, alter: Alter | None) -> Outcome:
     """Write all rows as they shall be, where they can't be changed in place: for another layout,
     or on a catalog that only lets tables be replaced."""
     columns = alter.columns if alter is not None else work.columns
-    there, given = {name for name, _ in work.columns}, set(frame.columns)
+    there, given = {name for name, _ in work.columns}, set(change.frame.columns)
     kept, coming = (
         ", ".join(
             f"CAST({quote(name) if name in known else 'NULL'} AS {kind}) AS {quote(name)}"
@@ -174,18 +311,16 @@ def _rewrite(work: Work, frame: DataFrame, change: Change, alter: Alter | None) 
     return msgspec.structs.replace(done, rows=Rows(change.come, change.gone, total))
 
 
-def _write(
-    work: Work, frame: DataFrame, staged: Staged, change: Change, columns: Sequence[str]
-) -> None:
+def _write(work: Work, change: Change, staged: Staged, columns: Sequence[str]) -> None:
     """Take rows away, then add rows: two commits under the alias, one for everyone else."""
     run = work.run
     target = full_name(run.catalog.name, *staged.parts)
     if change.gone:
-        kinds = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
-        same = [_same(c, kinds[c]) for c in frame.columns if c not in (WEIGHT, COPIES)]
+        kinds = {k: v for k, v in kinds_of(change.frame).items() if k not in (WEIGHT, COPIES)}
+        same = [_same(column, kind) for column, kind in kinds.items()]
         limits = [
-            found.of(f"t.{quote(c)}")
-            for c, found in zip(frame.columns, change.ranges, strict=False)
+            found.of(f"t.{quote(column)}")
+            for column, found in zip(kinds, change.ranges, strict=True)
             if found is not None
         ]
         # a statement has no options: the session, which is this node's alone, has them
@@ -194,48 +329,14 @@ def _write(
             f"MERGE INTO {target} AS t USING (SELECT * FROM {SIGNED} WHERE {WEIGHT} < 0) AS s"
             f" ON {' AND '.join([*same, *limits])} WHEN MATCHED THEN DELETE"
         )
+        reached("rows:1")
     copies = f"IF({WEIGHT} < 0, {COPIES}, {WEIGHT})"
-    coming = frame.where(f"{copies} > 0")
+    coming = change.frame.where(f"{copies} > 0")
     if change.most > 1:
         coming = coming.selectExpr("*", f"explode(sequence(1, CAST({copies} AS INT))) AS sqb_i")
-    if change.come or change.most:
+    if change.most:
         rows = coming.selectExpr(*(quote(column) for column in columns))
         rows.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", run.id).append()
-
-
-class Change(msgspec.Struct, frozen=True):
-    """A signed change as it was measured: rows that come and go, the most copies of one row that
-    are written, the sums of its hashes, the ranges of what goes."""
-
-    come: int
-    gone: int
-    most: int
-    sums: tuple[int, int, int] | None
-    ranges: tuple[Range | None, ...]
-
-
-def _measure(frame: DataFrame, schema: Mapping[str, Any]) -> Change:
-    hashes = content_hash.row_hashes(schema)
-    items = {
-        "come": f"coalesce(sum(greatest({WEIGHT}, 0)), 0)",
-        "gone": f"coalesce(sum(greatest(-{WEIGHT}, 0)), 0)",
-        "most": f"coalesce(max(if({WEIGHT} < 0, {COPIES}, {WEIGHT})), 0)",
-    }
-    if hashes is not None:
-        items |= content_hash.sums(hashes, WEIGHT)
-    row = frame.selectExpr(*(f"{sql} AS {key}" for key, sql in items.items())).first()
-    found: dict[str, int | None] = row.asDict() if row is not None else {}
-    come, gone, most = (int(found.get(key) or 0) for key in ("come", "gone", "most"))
-    sums = content_hash.combine(found) if hashes is not None and found else None
-    columns = [field["name"] for field in schema["fields"]]
-    ranges: tuple[Range | None, ...] = (None,) * len(columns)
-    if gone:
-        ranges = _ranges(frame, columns).ranges
-    return Change(come, gone, most, sums, ranges)
-
-
-def _ranges(frame: DataFrame, columns: Sequence[str]) -> Keys:
-    return measured(frame.where(f"{WEIGHT} < 0"), columns)
 
 
 def _same(column: str, kind: str) -> str:

@@ -32,12 +32,16 @@ from sqb.identity.data_id import (
 from sqb.lake.catalog import Head
 from sqb.lake.facts import FactsCache
 from sqb.lake.foreign import open_foreign
-from sqb.lake.metadata import TableFacts
-from sqb.lake.versions import Snapshot, versions
+from sqb.lake.metadata import Column, TableFacts
+from sqb.lake.versions import Snapshot, schemas_of, versions
 from sqb.project.source_specs import Freshness
 from sqb.state.record import Record
 
 _MILLISECOND = 1000
+
+
+#: A source of more files than this is read in full: what is recorded of a table stays small.
+_MOST_MARKS = 1000
 
 
 class SourceLook:
@@ -100,10 +104,25 @@ class SourceLook:
                 self.facts[name] = self._lake_facts.get(head.location)
                 self._documents[name] = (self._lake_facts, head.location)
 
+    def marks(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """The files of those sources among ``names`` whose files never change, if they are few."""
+        found: dict[str, list[str]] = {}
+        for name in names:
+            source, listing = self.compiled.sources.get(name), self.listings.get(name)
+            kept = source is not None and source.files is not None and source.files.immutable
+            if kept and listing is not None and len(listing.files) <= _MOST_MARKS:
+                found[name] = listing.marks()
+        return found
+
     def versions(self, name: str) -> dict[int, Snapshot]:
         """The versions that a table's metadata tells of."""
         cache, location = self._documents[name]
         return versions(cache.document(location))
+
+    def schemas(self, name: str) -> dict[int, tuple[Column, ...]]:
+        """The columns that a table has and had."""
+        cache, location = self._documents[name]
+        return schemas_of(cache.document(location))
 
     def table(self, name: str) -> str:
         """The full name of a source that is a table."""

@@ -7,13 +7,15 @@ tells its range, which lets Iceberg leave out files, and its size, which lets th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from sqb.execution.content_hash import quote
 from sqb.execution.statement import literal
 from sqb.refresh.script import Script, Step
+from sqb.spark.kinds import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +41,16 @@ class Range(msgspec.Struct, frozen=True):
         return f"({within} OR ({expr}) IS NULL)" if self.nulls else within
 
 
+def literal_of(value: str, kind: str) -> str:
+    """A value of SQL from its text and type."""
+    return f"CAST({literal(value)} AS {kind})"
+
+
+def ranged(kind: str) -> bool:
+    """Do values of this type come back from their text as they were?"""
+    return kind.startswith(_RANGED) and "collate" not in kind
+
+
 class Keys(msgspec.Struct, frozen=True):
     """How many keys a step holds and what each column ranges over (None: not told)."""
 
@@ -61,6 +73,7 @@ class Steps:
         self.session = session
         self.script = script
         self.keys: dict[str, Keys] = {}
+        self.heard: Callable[[str, Keys], None] = lambda _name, _keys: None
         self._views: list[str] = []
 
     def close(self) -> None:
@@ -72,9 +85,28 @@ class Steps:
     def compute(self, name: str, frame: DataFrame) -> DataFrame:
         """Compute rows once and for all: what they were made from is not read again."""
         made = frame.localCheckpoint()
-        made.createOrReplaceTempView(name)
-        self._views.append(name)
+        self.view(name, made)
         return made
+
+    def computed(
+        self, name: str, frame: DataFrame, aggregates: Mapping[str, str]
+    ) -> tuple[DataFrame, dict[str, Any]]:
+        """The same, with aggregates of the rows that are taken while they are computed."""
+        if is_connect(self.session):
+            made = self.compute(name, frame)
+            return made, answered(made, aggregates)
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows
+
+        observation = Observation()
+        exprs = (F.expr(sql).alias(key) for key, sql in aggregates.items())
+        made = self.compute(name, frame.observe(observation, *exprs))
+        return made, dict(observation.get)
+
+    def view(self, name: str, frame: DataFrame) -> None:
+        """Give rows a name in this session."""
+        frame.createOrReplaceTempView(name)
+        self._views.append(name)
 
     def described(self, name: str) -> DataFrame:
         """A step for its columns alone: nothing is computed."""
@@ -87,16 +119,28 @@ class Steps:
         ranged = {step.within[0] for step in steps if step.within is not None}
         narrow: set[str] = set()
         for step in steps:
-            if step.within is not None or not narrow.isdisjoint(step.reads):
+            if step.kind != "rows" or step.within or not narrow.isdisjoint(step.reads):
                 narrow.add(step.name)
             if step.name in self._views or step.name == name:
                 continue
-            shared = read.count(step.name) > 1 and (step.kind != "rows" or step.name in narrow)
-            if step.name in ranged or shared:
-                made = self.compute(step.name, self.session.sql(self._text(step.name)))
-                if step.name in ranged:
-                    self.keys[step.name] = measured(made)
+            if step.name in ranged:
+                self._measure(step)
+            elif read.count(step.name) > 1 and step.name in narrow:
+                self.compute(step.name, self.session.sql(self._text(step.name)))
         return self.session.sql(self._text(name))
+
+    def _measure(self, step: Step) -> None:
+        """Say of keys how many there are and what they range over; compute what is not at hand."""
+        frame = self.session.sql(self._text(step.name))
+        kinds = kinds_of(frame)
+        asked = {"total": "count(*)"} | ranging(kinds)
+        if step.reads and all(name in self._views for name in step.reads):
+            found = answered(frame, asked)
+        else:
+            _, found = self.computed(step.name, frame, asked)
+        count = int(found.get("total") or 0)
+        self.keys[step.name] = Keys(count, ranges(kinds, found, count))
+        self.heard(step.name, self.keys[step.name])
 
     def _text(self, name: str) -> str:
         """One query for a step: the steps that were not computed stand in front of it."""
@@ -130,32 +174,55 @@ class Steps:
         return sql
 
 
-def measured(frame: DataFrame, columns: Sequence[str] | None = None) -> Keys:
-    """Compute a set of keys and say how many there are and what they range over."""
-    kinds = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
-    names = list(columns if columns is not None else frame.columns)
-    items = ["count(*) AS n"]
-    for place, name in enumerate(names):
-        quoted = f"`{name}`"
-        if kinds[name].startswith(_RANGED) and "collate" not in kinds[name]:
-            items.append(f"CAST(min({quoted}) AS STRING) AS lo{place}")
-            items.append(f"CAST(max({quoted}) AS STRING) AS hi{place}")
-            items.append(f"count({quoted}) AS c{place}")
-    row = frame.selectExpr(*items).first()
-    found: dict[str, object] = row.asDict() if row is not None else {"n": 0}
-    count = int(str(found["n"]))
-    ranges = [_range(found, place, kinds[name], count) for place, name in enumerate(names)]
-    return Keys(count, tuple(ranges))
+def keys_of(frame: DataFrame, columns: Sequence[str]) -> Keys:
+    """How many rows there are, and what some of their columns range over."""
+    every = kinds_of(frame)
+    kinds = {column: every[column] for column in columns}
+    found = answered(frame, {"total": "count(*)"} | ranging(kinds))
+    count = int(found.get("total") or 0)
+    return Keys(count, ranges(kinds, found, count))
 
 
-def _range(found: dict[str, object], place: int, kind: str, count: int) -> Range | None:
+def answered(frame: DataFrame, aggregates: Mapping[str, str]) -> dict[str, Any]:
+    """Aggregates of rows, by name."""
+    row = frame.selectExpr(*(f"{sql} AS {key}" for key, sql in aggregates.items())).first()
+    return row.asDict() if row is not None else {}
+
+
+def kinds_of(frame: DataFrame) -> dict[str, str]:
+    """Spark's types of the columns, by name."""
+    return {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+
+
+def ranging(kinds: Mapping[str, str], only: str | None = None) -> dict[str, str]:
+    """The aggregates that tell what columns of these types range over, of ``only`` these rows.
+
+    Without FILTER, which Spark does not let observe.
+    """
+    out: dict[str, str] = {}
+    for place, (name, kind) in enumerate(kinds.items()):
+        if ranged(kind):
+            value = f"IF({only}, {quote(name)}, NULL)" if only else quote(name)
+            out[f"lo{place}"] = f"CAST(min({value}) AS STRING)"
+            out[f"hi{place}"] = f"CAST(max({value}) AS STRING)"
+            out[f"has{place}"] = f"count({value})"
+    return out
+
+
+def ranges(
+    kinds: Mapping[str, str], found: Mapping[str, object], count: int
+) -> tuple[Range | None, ...]:
+    """The ranges that ``ranging`` asked for; ``count`` is the number of rows."""
+    return tuple(_range(found, place, kind, count) for place, kind in enumerate(kinds.values()))
+
+
+def _range(found: Mapping[str, object], place: int, kind: str, count: int) -> Range | None:
     if f"lo{place}" not in found:
         return None
     low, high = found[f"lo{place}"], found[f"hi{place}"]
-    nulls = found[f"c{place}"] != count
+    nulls = found[f"has{place}"] != count
     if low is None or high is None:
         return Range(None, None, nulls)
     if max(len(str(low)), len(str(high))) > _LONGEST:
         return None
-    ends = [f"CAST({literal(str(value))} AS {kind})" for value in (low, high)]
-    return Range(ends[0], ends[1], nulls)
+    return Range(literal_of(str(low), kind), literal_of(str(high), kind), nulls)

@@ -30,10 +30,13 @@ from sqb.state.definition import pack
 from sqb.state.record import Record, decode, encode, untouched
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Observation, SparkSession
 
 #: Prefix of write options that end up in the snapshot's summary.
 SNAPSHOT_PROPERTY = "snapshot-property."
+
+_BRANCH_WRITES = 4
+_NUMBER_TAKEN = "Cannot add snapshot with sequence number"
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -79,7 +82,7 @@ def write_table(
         if check is not None and staged.in_place:
             frame = frame.localCheckpoint()
             check(frame)
-        metrics = _write(run, session, frame, schema, staged, layout)
+        metrics = _write_alone(run, session, frame, schema, staged, layout)
         reached("publish:3")
         if check is not None and not staged.in_place:
             check(session.table(full_name(run.catalog.name, *staged.parts)))
@@ -114,6 +117,28 @@ def staged_facts(run: Run, staged: Staged) -> TableFacts:
     return facts
 
 
+def _write_alone(
+    run: Run,
+    session: SparkSession,
+    frame: DataFrame,
+    schema: Mapping[str, Any],
+    staged: Staged,
+    layout: Layout,
+) -> dict[str, int | None] | None:
+    """Write the rows; on a branch once more where another branch was written at that moment.
+
+    Branches of one table share its sequence numbers, and older REST servers answer to a number
+    that was just taken as to a request that makes no sense, which Spark does not repeat.
+    """
+    for _ in range(_BRANCH_WRITES - 1):
+        try:
+            return _write(run, session, frame, schema, staged, layout)
+        except Exception as error:  # noqa: PERF203 - next to a write it costs nothing
+            if staged.branch is None or _NUMBER_TAKEN not in str(error):
+                raise
+    return _write(run, session, frame, schema, staged, layout)
+
+
 def _write(
     run: Run,
     session: SparkSession,
@@ -123,15 +148,9 @@ def _write(
     layout: Layout,
 ) -> dict[str, int | None] | None:
     """Write the rows under the alias; what the content hash observed, None if it can't be taken."""
-    from pyspark.sql import Observation
     from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows
 
-    hashes = content_hash.row_hashes(schema)
-    observation = None
-    if hashes is not None:
-        observation = Observation()
-        aggregates = content_hash.sums(hashes).items()
-        frame = frame.observe(observation, *(F.expr(sql).alias(key) for key, sql in aggregates))
+    frame, observation = watched(frame, schema)
     target = full_name(run.catalog.name, *staged.parts)
     writer = frame.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", run.id)
     properties = {**FRESH_TABLE_PROPERTIES, **layout.properties}
@@ -154,6 +173,20 @@ def _write(
             writer = writer.tableProperty(key, value)
         writer.create() if staged.creates else writer.createOrReplace()
     return dict(observation.get) if observation is not None else None
+
+
+def watched(frame: DataFrame, schema: Mapping[str, Any]) -> tuple[DataFrame, Observation | None]:
+    """The same rows, hashed while they are written; None if they can't be."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows
+
+    hashes = content_hash.row_hashes(schema)
+    if hashes is None:
+        return frame, None
+    observation = Observation()
+    aggregates = content_hash.sums(hashes).items()
+    exprs = (F.expr(sql).alias(key) for key, sql in aggregates)
+    return frame.observe(observation, *exprs), observation
 
 
 def _replace(
@@ -219,7 +252,8 @@ def identify(
     facts: TableFacts,
     metrics: dict[str, int | None] | None,
 ) -> tuple[str, str, int | None]:
-    """Data id, schema id and row count of what was staged."""
+    """Data id, schema id and row count of what was staged; ``metrics`` is None where rows can't be
+    hashed, and empty where nothing was observed."""
     columns = columns_id(facts.columns)
     if metrics is None:
         return f"s:{facts.uuid}:{facts.snapshot_id}", columns, facts.total_records

@@ -7,6 +7,7 @@ that start with ``_`` or ``.`` are passed over.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from hashlib import blake2b
 from pathlib import Path
 
@@ -34,9 +35,25 @@ class Listing(msgspec.Struct, frozen=True):
         """A hash of all paths, sizes and times; a file that comes, goes or changes moves it."""
         hasher = blake2b(digest_size=16)
         for file in self.files:
-            name = os.path.relpath(file.path, self.base).encode("utf-8", "surrogateescape")
-            hasher.update(b"%d:%s:%d:%d;" % (len(name), name, file.size, file.mtime_ns))
+            hasher.update(self._told(file))
         return hasher.hexdigest()
+
+    def marks(self) -> list[str]:
+        """What tells each file from any other, in a few letters; in the order of the files."""
+        return [blake2b(self._told(file), digest_size=8).hexdigest() for file in self.files]
+
+    def since(self, marks: Collection[str]) -> tuple[Listing, Listing] | None:
+        """The files that were there and those that came; None if one of ``marks`` is gone."""
+        pairs = list(zip(self.files, self.marks(), strict=True))
+        if not set(marks) <= {mark for _, mark in pairs}:
+            return None
+        then = tuple(file for file, mark in pairs if mark in marks)
+        came = tuple(file for file, mark in pairs if mark not in marks)
+        return Listing(self.base, then), Listing(self.base, came)
+
+    def _told(self, file: ListedFile) -> bytes:
+        name = os.path.relpath(file.path, self.base).encode("utf-8", "surrogateescape")
+        return b"%d:%s:%d:%d;" % (len(name), name, file.size, file.mtime_ns)
 
     @property
     def newest_us(self) -> int:

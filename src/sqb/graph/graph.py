@@ -9,7 +9,7 @@ from heapq import heapify, heappop, heappush
 
 
 class CycleError(Exception):
-    """The graph is not acyclic; ``path`` starts and ends with the same name."""
+    """The graph is not acyclic; ``path`` is a circle in which each name reads the next."""
 
     def __init__(self, path: list[str]) -> None:
         super().__init__(" -> ".join(path))
@@ -69,8 +69,7 @@ class Graph:
         while True:
             name = min(p for p in self.parents[name] if p in among)
             if name in seen:
-                circle = [*path[seen[name] :], name]
-                return circle[::-1]
+                return [*path[seen[name] :], name]
             seen[name] = len(path)
             path.append(name)
 

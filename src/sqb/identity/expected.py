@@ -80,10 +80,11 @@ def settings_text(config: str) -> str:
     >>> settings_text('{"materialized":"table"}\\n{"spark.sql.ansi.enabled":"true"}')
     'materialized: "table"\\nspark.sql.ansi.enabled: "true"'
     """
-    lines: list[str] = []
+    # a view's identity leaves its kind unsaid
+    settings: dict[str, object] = {"materialized": "view"}
     for part in config.splitlines():
-        lines += [f"{key}: {json.dumps(value)}" for key, value in json.loads(part).items()]
-    return "\n".join(lines)
+        settings |= json.loads(part)
+    return "\n".join(f"{key}: {json.dumps(value)}" for key, value in settings.items())
 
 
 def session_time_zone(conf: Mapping[str, str]) -> str:

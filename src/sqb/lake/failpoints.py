@@ -22,6 +22,11 @@ POINTS: dict[str, str] = {
     "publish:7": "the state rows are appended",
 }
 
+#: Points of a refresh by rows, on the way to ``publish:3``.
+ROW_POINTS: dict[str, str] = {
+    "rows:1": "the rows that go are gone from what is staged, those that come are not there yet",
+}
+
 #: The points of upkeep.
 UPKEEP_POINTS: dict[str, str] = {
     "expire:1": "the catalog names metadata without the expired snapshots, their files are there",

@@ -42,7 +42,7 @@ class SqliteDatabase:
 
     def read(self, sql: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
         """The rows of one query."""
-        if not self.path.exists():
+        if not self._is_there():
             raise MissingTable
         with self._connect("rw") as db:
             try:
@@ -57,7 +57,7 @@ class SqliteDatabase:
     def write(self, work: Callable[[Transaction], object]) -> None:
         """Do ``work`` in one transaction, all of it or nothing."""
         # Looked at each time: someone may have deleted the lake under a long-lived process.
-        complete = self._complete and self.path.exists()
+        complete = self._complete and self._is_there()
         with self._connect("rwc") as db:
             # Takes the write lock at once: a lock asked for midway can't be waited for.
             db.execute("BEGIN IMMEDIATE")
@@ -70,6 +70,16 @@ class SqliteDatabase:
                 raise
             db.execute("COMMIT")
             self._complete = True
+
+    def _is_there(self) -> bool:
+        """Is there a file? A place where none can be is an error, not an empty lake."""
+        try:
+            self.path.stat()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise self._unreachable(error) from error
+        return True
 
     @contextlib.contextmanager
     def _connect(self, mode: Literal["rw", "rwc"]) -> Iterator[sqlite3.Connection]:
@@ -90,6 +100,8 @@ class SqliteDatabase:
 
     def _unreachable(self, error: Exception) -> SqbError:
         text = str(error)
+        if isinstance(error, OSError):
+            text = f"{error.filename}: {error.strerror}"
         if "locked" in text:
             help_text = "another program holds a lock on the file; end it, then try again"
         elif "not a database" in text or "malformed" in text:

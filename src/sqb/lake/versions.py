@@ -14,7 +14,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """One commit as its summary tells it.
 
     ``adds_deletes``: it marks rows as deleted in files that stay. ``has_deletes``: such marks are
-    there after it, whoever made them. Sizes are in bytes of data files.
+    there after it, whoever made them. Sizes are in bytes of data files. ``lineage``: its rows
+    have ids that stay with them, and the sequence number of the commit that changed them last.
     """
 
     id: int
@@ -27,19 +28,27 @@ class Snapshot(msgspec.Struct, frozen=True):
     added_bytes: int | None = None
     removed_bytes: int | None = None
     rows: int | None = None
+    sequence: int | None = None
+    lineage: bool = False
     columns: tuple[Column, ...] = ()
 
 
 def versions(document: Mapping[str, Any]) -> dict[int, Snapshot]:
     """The snapshots in a metadata document, by id."""
-    schemas = {s.get("schema-id", 0): columns_of(s["fields"]) for s in document.get("schemas", ())}
+    schemas = schemas_of(document)
     current = document.get("current-schema-id", 0)
-    if not schemas and "schema" in document:
-        schemas = {current: columns_of(document["schema"]["fields"])}
     found = {}
     for item in document.get("snapshots") or ():
         columns = schemas.get(item.get("schema-id", current), ())
         found[item["snapshot-id"]] = _snapshot(item, columns)
+    return found
+
+
+def schemas_of(document: Mapping[str, Any]) -> dict[int, tuple[Column, ...]]:
+    """The columns that a table has and had, by schema id."""
+    found = {s.get("schema-id", 0): columns_of(s["fields"]) for s in document.get("schemas", ())}
+    if not found and "schema" in document:
+        found[document.get("current-schema-id", 0)] = columns_of(document["schema"]["fields"])
     return found
 
 
@@ -64,5 +73,7 @@ def _snapshot(item: Mapping[str, Any], columns: tuple[Column, ...]) -> Snapshot:
         added_bytes=count("added-files-size"),
         removed_bytes=count("removed-files-size"),
         rows=count("total-records", None),
+        sequence=item.get("sequence-number"),
+        lineage=item.get("first-row-id") is not None,
         columns=columns,
     )

@@ -20,7 +20,7 @@ def own_change(situation: Situation, name: str) -> str | None:
         return "relation_missing" if name in situation.known else "first_run"
     record = situation.recorded.get(name)
     if record is None:
-        return "first_run"
+        return "relation_changed" if name in situation.known else "first_run"
     changed = definition_change(expected, record)
     if changed is not None:
         return changed

@@ -35,14 +35,33 @@ class Cause(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Numbers(msgspec.Struct, frozen=True):
+    """What a way was thought to take beside a rebuild, and how much changed; None: not known.
+
+    ``runs`` is how many earlier runs the first figure rests on, ``full_runs`` the second.
+    """
+
+    seconds: float | None = None
+    full_seconds: float | None = None
+    runs: int = 0
+    full_runs: int = 0
+    changed_rows: int | None = None
+    keys: int | None = None
+
+
 class Strategy(msgspec.Struct, frozen=True):
-    """How a table is brought up to date; ``code`` says why, where a rebuild has a reason."""
+    """How a table is brought up to date; ``code`` says why, where a rebuild has a reason.
+
+    ``advice`` is what would make it cheaper.
+    """
 
     name: str
     why: str
     key: tuple[str, ...] | None = None
     rejected: tuple[dict[str, str], ...] = ()
     code: str | None = None
+    estimate: Numbers | None = None
+    advice: tuple[str, ...] = ()
 
 
 class PlannedNode(msgspec.Struct, frozen=True):

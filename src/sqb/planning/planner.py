@@ -7,9 +7,9 @@ from sqb.planning import coherence
 from sqb.planning.cascade import Verdict, cascade
 from sqb.planning.freshness import freshness_warnings
 from sqb.planning.plan import DEFINITION_REASONS, Plan, PlannedNode, Strategy
+from sqb.planning.row_gates import at_once
 from sqb.planning.situation import Situation
 
-_FULL = Strategy("full", "the query is run in full and the table replaced")
 _LOAD = Strategy("full", "the file is loaded in full")
 
 
@@ -36,7 +36,7 @@ def decide(situation: Situation) -> tuple[Plan, dict[str, Verdict]]:
                 reason=verdict.reason,
                 if_changed=verdict.if_changed,
                 cause=verdict.cause if verdict.runs or verdict.blocked else None,
-                strategy=_strategy(expected.materialized) if verdict.runs else None,
+                strategy=_strategy(expected.materialized, verdict) if verdict.runs else None,
                 replay=expected.replay if verdict.reason in DEFINITION_REASONS else None,
             )
         )
@@ -50,9 +50,15 @@ def decide(situation: Situation) -> tuple[Plan, dict[str, Verdict]]:
     return plan, verdicts
 
 
-def _strategy(materialized: str) -> Strategy | None:
-    """What is known beforehand: other kinds of tables decide when they see their rows."""
-    return {"table": _FULL, "seed": _LOAD}.get(materialized)
+def _strategy(materialized: str, verdict: Verdict) -> Strategy | None:
+    """How a node is brought up to date, where its reason alone decides that."""
+    if materialized == "seed":
+        return _LOAD
+    known = at_once(verdict.reason) if materialized == "table" else None
+    if known is None or verdict.if_changed is not None:
+        return None
+    code, why = known
+    return Strategy("full", why, code=code)
 
 
 def _described(situation: Situation, name: str) -> str:

@@ -20,6 +20,11 @@ _REASONS = {
 }
 
 
+def at_once(reason: str) -> tuple[str, str] | None:
+    """The code and the sentence for which a node that runs for this reason is rebuilt."""
+    return _REASONS.get(reason)
+
+
 def refuse(
     reason: str,
     record: Record | None,
@@ -47,7 +52,10 @@ def refuse(
         raise Refused("DEFINITION_CHANGED", "the table was made by another version of the rules")
     for item in record.inputs:
         state = states.get(item.name)
-        if state is None or (item.data.startswith("v:") and item.version != state.version):
+        viewed = item.data.startswith("v:")
+        if state is None or viewed != state.data.startswith("v:"):
+            raise Refused("DEFINITION_CHANGED", f"{item.name} is of another kind")
+        if viewed and item.version != state.version:
             raise Refused("DEFINITION_CHANGED", f"the view {item.name} is another")
         if item.data.startswith("e:") and item.schema != state.schema:
             raise Refused("DEFINITION_CHANGED", f"the expression of {item.name} is another")

@@ -21,6 +21,7 @@ from sqb.project.config_values import (
     CatalogConfig,
     Config,
     JanitorConfig,
+    RefreshConfig,
     Settings,
     SparkConfig,
     TargetConfig,
@@ -36,6 +37,7 @@ __all__ = [
     "CatalogConfig",
     "Config",
     "JanitorConfig",
+    "RefreshConfig",
     "Settings",
     "SparkConfig",
     "TargetConfig",
@@ -121,6 +123,7 @@ def load_config(
         janitor=msgspec.convert(layers.merged(("janitor",)), JanitorConfig),
         dbt=layers.merged(("dbt",)),
         files=tuple(source.file for source in sources),
+        refresh=msgspec.convert(layers.merged(("refresh",)), RefreshConfig),
     )
     _check_available(config, layers, here)
     return config

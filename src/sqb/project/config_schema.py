@@ -57,6 +57,10 @@ def _is_whole(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(_is_text(item) for item in value)
 
@@ -85,6 +89,12 @@ _IDENTIFIER = Value(
 _SCHEMA = Value(_is_schema, "a schema name of letters, digits and underscores")
 _SETTING = Value(_is_settings, "a text, a number, true or false")
 _COUNT = Value(lambda value: _is_whole(value, 1), "a whole number of at least 1")
+_SHARE = Value(
+    lambda value: _is_number(value) and 0 <= float(str(value)) <= 1, "a number from 0 to 1"
+)
+_AMOUNT = Value(
+    lambda value: _is_number(value) and float(str(value)) >= 0, "a number of at least 0"
+)
 _NATURAL = Value(lambda value: _is_whole(value, 0), "a whole number of at least 0")
 
 
@@ -169,6 +179,13 @@ SCHEMA: Mapping[str, Rule] = {
         "compact": _FLAG,
         "compact_min_files": _COUNT,
         "compact_target_mb": _COUNT,
+    },
+    "refresh": {
+        "most_changed": _SHARE,
+        "most_keys": _SHARE,
+        "margin": _AMOUNT,
+        "small_seconds": _AMOUNT,
+        "small_mb": _AMOUNT,
     },
     "dbt": {
         "project_dir": _TEXT,

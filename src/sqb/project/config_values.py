@@ -68,6 +68,21 @@ class JanitorConfig(msgspec.Struct, frozen=True):
     compact_target_mb: int = 128
 
 
+class RefreshConfig(msgspec.Struct, frozen=True):
+    """``[refresh]``: when a table is rebuilt although it could be refreshed by rows.
+
+    More than ``most_changed`` of a source's rows, or more keys than ``most_keys`` of the table's
+    rows, or more than ``margin`` times the seconds of a rebuild; or a rebuild that takes less than
+    ``small_seconds`` (of a table that was not timed yet: whose inputs are below ``small_mb``).
+    """
+
+    most_changed: float = 0.2
+    most_keys: float = 0.15
+    margin: float = 0.7
+    small_seconds: float = 10.0
+    small_mb: float = 32.0
+
+
 class Config(msgspec.Struct, frozen=True):
     """Everything that the config files say for one target."""
 
@@ -87,3 +102,4 @@ class Config(msgspec.Struct, frozen=True):
     dbt: dict[str, Any]
     #: The files that were read, relative to the root.
     files: tuple[str, ...]
+    refresh: RefreshConfig = RefreshConfig()

@@ -14,8 +14,9 @@ import msgspec
 from sqb.lake.versions import Snapshot
 
 #: ``none``: nothing changed. ``append``: rows were only added, read the added files. ``changelog``:
-#: files were rewritten, read those. ``versions``: compare the two versions. ``unknown``: neither.
-Way = Literal["none", "append", "changelog", "versions", "unknown"]
+#: files were rewritten, read those. ``lineage``: rows have ids, compare these. ``versions``:
+#: compare the two versions. ``files``: files were only added. ``unknown``: none of them.
+Way = Literal["none", "append", "changelog", "lineage", "versions", "files", "unknown"]
 
 
 class TableChange(msgspec.Struct, frozen=True):
@@ -28,11 +29,12 @@ class TableChange(msgspec.Struct, frozen=True):
     added_rows: int | None = 0
     removed_rows: int | None = 0
     bytes: int | None = 0
+    sequence: int | None = None
 
     @property
     def only_adds(self) -> bool:
         """Did rows only come?"""
-        return self.way in ("none", "append")
+        return self.way in ("none", "append", "files")
 
 
 def table_change(
@@ -62,6 +64,11 @@ def table_change(
         # the files that were removed since are gone with it
         return TableChange("unknown", old, new, "the version read last has expired")
     if any(s.has_deletes for s in path) or snapshots[old].has_deletes:
+        sequence = snapshots[old].sequence
+        if sequence is not None and all(s.lineage for s in (snapshots[old], *path)):
+            return TableChange(
+                "lineage", old, new, "delete files", added, removed, sequence=sequence
+            )
         return TableChange("versions", old, new, "delete files", added, removed)
     return TableChange("changelog", old, new, "", added, removed, size)
 

@@ -1,25 +1,400 @@
-"""Which of the ways that apply is taken, and whether a full rebuild is the cheaper one."""
+"""Which of the ways that apply is taken, and whether a full rebuild is the cheaper one.
+
+Seconds are foreseen from bytes by a coarse model, which what earlier runs of the same table really
+took corrects. A wrong estimate costs time and nothing else: only ways that give the rows of a
+rebuild are weighed here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
+import msgspec
+
+from sqb.project.config_values import RefreshConfig
+from sqb.refresh.changes import TableChange
+from sqb.refresh.ir import (
+    Aggregate,
+    Distinct,
+    Join,
+    Node,
+    SetOperation,
+    Window,
+    inputs,
+    moved_constants,
+    scans,
+)
 from sqb.refresh.reasons import Refused
-from sqb.refresh.strategies import Choice, Option, Situation
+from sqb.refresh.strategies import Choice, Option
 
-#: More changed rows than this share of a source, and the table is rebuilt.
-MOST_CHANGED = 0.2
+_MB = 1_000_000
+#: Seconds for each megabyte that is read, shuffled and written, on a machine of two cores.
+_READ, _SHUFFLED, _WRITTEN = 0.008, 0.015, 0.025
+#: Seconds that a way takes before it reads a byte: it is made of so many jobs.
+_FIXED = {"full": 0.6, "append": 1.2, "group_merge": 3.0, "affected_key": 4.0, "bag_merge": 4.0}
+#: A file of a table is taken to have this size.
+_FILE = 128 * _MB
+#: Runs of a way before they say more of it than the rebuilds do.
+_ENOUGH = 3
+#: How much less each older run says.
+_DECAY = 0.6
+#: A machine is not thought to be slower than this many times.
+_SLOW = 3.0
+#: What one odd run can do at most.
+_ODD = 100.0
+
+
+class Past(Protocol):
+    """An earlier run of the same table: its way, its seconds, those of the coarse model, and the
+    bytes of its inputs."""
+
+    @property
+    def way(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def plain(self) -> float | None: ...
+    @property
+    def bytes(self) -> int | None: ...
+
+
+class Size(msgspec.Struct, frozen=True):
+    """A source: its bytes and rows, the share of its columns that is read, what happened to it.
+
+    ``change`` is what metadata tells, until it was counted.
+    """
+
+    bytes: int | None
+    rows: int | None
+    share: float
+    change: TableChange
+    counted: TableChange | None = None
+
+    @property
+    def moves(self) -> bool:
+        """Are its rows others than before, as far as is known?"""
+        return (self.counted or self.change).way != "none"
+
+    @property
+    def looking(self) -> float | None:
+        """The bytes that are read to know what changed."""
+        if self.change.way == "none":
+            return 0.0
+        # two versions are read in full to be compared
+        compared = 2 * self.bytes if self.bytes is not None else None
+        found = compared if self.change.way in ("versions", "lineage") else self.change.bytes
+        return None if found is None else found * self.share
+
+    @property
+    def read(self) -> float | None:
+        """The bytes that reading all of it reads."""
+        return None if self.bytes is None else self.bytes * self.share
+
+    @property
+    def moved(self) -> int | None:
+        """How many rows came and went."""
+        change = self.counted or self.change
+        come, gone = change.added_rows, change.removed_rows
+        if come is None or gone is None:
+            return None
+        # until they are counted: rows of rewritten files, most of which come back as they went
+        written_again = self.counted is None and not change.only_adds
+        return abs(come - gone) if written_again else come + gone
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """All that a refresh reads and writes: its sources, the bytes and rows of the table."""
+
+    sources: Mapping[str, Size]
+    bytes: int | None
+    rows: int | None
+
+    @property
+    def input_bytes(self) -> int | None:
+        """The bytes of all sources."""
+        found = [size.bytes for size in self.sources.values()]
+        known = [number for number in found if number is not None]
+        return sum(known) if len(known) == len(found) else None
+
+    @property
+    def moved(self) -> int | None:
+        """How many rows of all sources came and went."""
+        found = [s.moved for s in self.sources.values() if s.moves]
+        known = [number for number in found if number is not None]
+        return sum(known) if len(known) == len(found) else None
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """What a way is thought to take. ``plain`` is the coarse model alone; ``runs`` is how many
+    earlier runs went into ``seconds``."""
+
+    seconds: float
+    plain: float
+    runs: int = 0
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The way to take, what it is thought to take, and what a rebuild would."""
+
+    option: Option
+    way: Estimate | None
+    full: Estimate | None
+
+
+class _Work(msgspec.Struct, frozen=True):
+    """Bytes that are read, shuffled and written."""
+
+    read: float
+    shuffled: float
+    written: float
+
+    @property
+    def seconds(self) -> float:
+        """What the coarse model says of them."""
+        parts = (self.read * _READ, self.shuffled * _SHUFFLED, self.written * _WRITTEN)
+        return sum(parts) / _MB
+
+
+# Estimates
+
+
+def estimate_full(root: Node, sizes: Sizes, past: Sequence[Past]) -> Estimate | None:
+    """What a rebuild is thought to take; None if the bytes it reads are not known."""
+    work = _work("full", root, sizes)
+    if work is None:
+        return None
+    plain = _FIXED["full"] + work.seconds
+    factor, runs = _full_factor(work, sizes, past)
+    return Estimate(plain * factor, plain, runs)
+
+
+def estimate(way: str, root: Node, sizes: Sizes, past: Sequence[Past]) -> Estimate | None:
+    """What a way is thought to take, the reading of the change included."""
+    work = _work(way, root, sizes)
+    if work is None:
+        return None
+    plain = _FIXED[way] + work.seconds
+    factor, runs = _factor([(r.seconds, r.plain or 0.0) for r in past if r.way == way])
+    if runs >= _ENOUGH:
+        return Estimate(plain * factor, plain, runs)
+    # how much dearer than the model thinks this query and machine are, rebuilds have shown
+    whole = _work("full", root, sizes)
+    dearer = _full_factor(whole, sizes, past)[0] if whole is not None else 1.0
+    # a slow machine starts jobs slowly too, a hard query does not
+    fixed = _FIXED[way] * min(max(dearer, 1.0), _SLOW)
+    return Estimate(fixed + work.seconds * dearer, plain)
+
+
+def _full_factor(work: _Work, sizes: Sizes, past: Sequence[Past]) -> tuple[float, int]:
+    """As ``_factor``, of rebuilds: each is compared with what the model says of its bytes then."""
+    now = sizes.input_bytes
+    runs = []
+    for run in past:
+        if run.way == "full" and run.bytes is not None and now is not None:
+            grown = run.bytes / now if now else 1.0
+            runs.append((run.seconds, _FIXED["full"] + work.seconds * grown))
+    return _factor(runs)
+
+
+def _factor(runs: Sequence[tuple[float, float]]) -> tuple[float, int]:
+    """How many times what the model says runs took, newer ones counting more; of how many runs.
+
+    >>> _factor([(2.0, 1.0), (0.0, 1.0)])
+    (2.0, 1)
+    """
+    known = [(seconds, plain) for seconds, plain in runs if seconds > 0 and plain > 0]
+    if not known:
+        return 1.0, 0
+    total = weights = 0.0
+    for age, (seconds, plain) in enumerate(reversed(known)):
+        ratio = min(max(seconds / plain, 1 / _ODD), _ODD)
+        total += _DECAY**age * math.log(ratio)
+        weights += _DECAY**age
+    return math.exp(total / weights), len(known)
+
+
+def _work(way: str, root: Node, sizes: Sizes) -> _Work | None:
+    """The bytes that a way moves; None where a size is not known."""
+    whole = [sizes.sources[scan.source].read for scan in scans(root)]
+    reading = [number for number in whole if number is not None]
+    if len(reading) < len(whole):
+        return None
+    everything = sum(reading)
+    heavy = min(_heavy(root), 3) / 2
+    target = float(sizes.bytes if sizes.bytes is not None else everything)
+    if way == "full":
+        return _Work(everything, everything * heavy, target)
+    changes = _changes(sizes)
+    if changes is None:
+        return None
+    part = changed_part(sizes)
+    written = target * _touched(sizes, part)
+    changed = {name for name, size in sizes.sources.items() if size.moves}
+    others = sum(
+        number
+        for scan, number in zip(scans(root), reading, strict=True)
+        if scan.source not in changed or len(changed) > 1
+    )
+    read, shuffled = changes.read, changes.shuffled
+    if way == "append":
+        return _Work(read + others, shuffled + part * everything * heavy, target * part)
+    if way == "group_merge":
+        return _Work(read + others + target, shuffled + part * everything * heavy, written)
+    read += everything + target
+    shuffled += part * (everything + target) * (heavy + 1)
+    if way == "bag_merge":
+        read, shuffled = read + everything, shuffled + target
+    return _Work(read, shuffled, written)
+
+
+def _changes(sizes: Sizes, *, counted: bool = False) -> _Work | None:
+    """What is read to know the change of every source, or of those that were ``counted``."""
+    read = shuffled = 0.0
+    for size in sizes.sources.values():
+        if counted and size.counted is None:
+            continue
+        if size.looking is None:
+            return None
+        read += size.looking
+        if not size.change.only_adds:
+            shuffled += size.looking
+    return _Work(read, shuffled, 0.0)
+
+
+def changed_part(sizes: Sizes) -> float:
+    """The largest part of a source's rows that came or went; 1 if it is not known."""
+    largest = 0.0
+    for size in sizes.sources.values():
+        if not size.moves:
+            continue
+        if size.moved is None or not size.rows:
+            return 1.0
+        largest = max(largest, min(size.moved / size.rows, 1.0))
+    return largest
+
+
+def _touched(sizes: Sizes, part: float) -> float:
+    """The part of the target that is written again: whole files."""
+    rows = sizes.rows or 0
+    if not sizes.bytes:
+        return part
+    files = max(math.ceil(sizes.bytes / _FILE), 1)
+    touched = min(sizes.moved if sizes.moved is not None else rows, rows)
+    return float(1 - (1 - 1 / files) ** touched) if touched else part
+
+
+def _heavy(node: Node) -> int:
+    """How many nodes bring rows together."""
+    own = isinstance(node, Aggregate | Window | Distinct | Join) or (
+        isinstance(node, SetOperation) and not (node.kind == "union" and node.all)
+    )
+    return own + sum(_heavy(child) for child in inputs(node))
+
+
+# Decisions
+
+
+def worth_looking(
+    root: Node, sizes: Sizes, past: Sequence[Past], limits: RefreshConfig, mode: str
+) -> None:
+    """Before anything is read: raise ``Refused`` if finding out what changed is not worth it."""
+    if mode != "auto":
+        return
+    ways = {size.change.way for size in sizes.sources.values()} - {"none"}
+    if not ways and not moved_constants(root):
+        return
+    full = estimate_full(root, sizes, past)
+    if ways != {"append"} or moved_constants(root):
+        _refuse_small(full, sizes, limits)
+    work = _changes(sizes)
+    if full is None or work is None:
+        return
+    looking = work.seconds * full.seconds / full.plain
+    if looking > limits.margin * full.seconds:
+        why = f"reading what changed takes about {_said(looking)}, {_rebuild(full)}"
+        raise Refused("CHEAPER_TO_REBUILD", why)
 
 
 def affordable(
-    choice: Choice, situation: Situation, rows: Mapping[str, int | None], mode: str
-) -> Option:
-    """The way to take; raises ``Refused`` where a rebuild is cheaper, unless rows are wished."""
-    option = choice.options[0]
+    choice: Choice,
+    root: Node,
+    sizes: Sizes,
+    past: Sequence[Past],
+    limits: RefreshConfig,
+    mode: str,
+) -> Verdict:
+    """The way to take; raises ``Refused`` where a rebuild is cheaper, unless rows are wished.
+
+    The changes of the sources are counted by now, where they had to be.
+    """
+    full = estimate_full(root, sizes, past)
+    guesses = {option.name: estimate(option.name, root, sizes, past) for option in choice.options}
+    first = choice.options[0]
     if mode == "rows":
-        return option
-    for name, change in situation.changes.items():
-        whole, moved = rows.get(name), (change.added_rows or 0) + (change.removed_rows or 0)
-        if whole and moved > MOST_CHANGED * whole:
-            raise Refused("CHANGE_TOO_LARGE", f"{moved:,} of {whole:,} rows of {name}")
-    return option
+        return Verdict(first, guesses[first.name], full)
+    if first.name == "append" and _append_pays(guesses["append"], full, sizes, limits):
+        return Verdict(first, guesses["append"], full)
+    _refuse_small(full, sizes, limits)
+    for name, size in sizes.sources.items():
+        if size.rows and size.moved is not None and size.moved > limits.most_changed * size.rows:
+            why = f"{size.moved:,} of {size.rows:,} rows of {name}"
+            raise Refused("CHANGE_TOO_LARGE", why)
+    best, guess = first, guesses[first.name]
+    for option in choice.options[1:]:
+        other = guesses[option.name]
+        if guess is not None and other is not None and other.seconds < guess.seconds:
+            best, guess = option, other
+    if guess is None or full is None:
+        return Verdict(best, guess, full)
+    # what was counted has been read by now, whatever comes next
+    looked = _changes(sizes, counted=True)
+    left = guess.seconds - (looked.seconds if looked is not None else 0.0)
+    if left > limits.margin * full.seconds:
+        why = f"{best.name} takes about {_said(guess.seconds)}, {_rebuild(full)}"
+        raise Refused("CHEAPER_TO_REBUILD", why)
+    return Verdict(best, guess, full)
+
+
+def refuse_keys(name: str, keys: int, sizes: Sizes, limits: RefreshConfig, mode: str) -> None:
+    """Raise ``Refused`` if so many of the table's keys changed that a rebuild is cheaper."""
+    if mode != "auto" or not sizes.rows:
+        return
+    if keys > limits.most_keys * sizes.rows:
+        why = f"{keys:,} keys of {name}, which has {sizes.rows:,} rows"
+        raise Refused("TOO_MANY_KEYS", why)
+
+
+def _append_pays(
+    guess: Estimate | None, full: Estimate | None, sizes: Sizes, limits: RefreshConfig
+) -> bool:
+    """Adding rows reads and writes less than a rebuild, unless most of the rows are new or earlier
+    runs have shown that it takes longer."""
+    if changed_part(sizes) > limits.margin:
+        return False
+    if guess is None or full is None or guess.runs < _ENOUGH or not full.runs:
+        return True
+    return guess.seconds <= full.seconds
+
+
+def _refuse_small(full: Estimate | None, sizes: Sizes, limits: RefreshConfig) -> None:
+    """Raise ``Refused`` for a table whose rebuild takes less than the jobs of a refresh."""
+    if full is not None and full.runs:
+        if full.seconds < limits.small_seconds:
+            why = f"a rebuild takes about {_said(full.seconds)}"
+            raise Refused("CHEAPER_TO_REBUILD", why)
+        return
+    size = sizes.input_bytes
+    if size is not None and size < limits.small_mb * _MB:
+        raise Refused("CHEAPER_TO_REBUILD", f"its inputs are {size / _MB:,.1f} MB")
+
+
+def _rebuild(full: Estimate) -> str:
+    return f"a rebuild about {_said(full.seconds)}"
+
+
+def _said(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.1f}s"
+    return f"{int(seconds // 60)}m {int(seconds % 60):02d}s"

@@ -8,13 +8,12 @@ from its old and its new rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-import msgspec
-
+from sqb.refresh.delta import delta_of, otherwise, truths
 from sqb.refresh.ir import (
     Aggregate,
-    Col,
+    Constants,
     Distinct,
     Equality,
     Explode,
@@ -25,23 +24,34 @@ from sqb.refresh.ir import (
     Project,
     Scan,
     SetOperation,
+    Single,
     Window,
     column,
     columns,
-    moved_filters,
+    moved_constants,
     output,
     positions,
     scans,
+)
+from sqb.refresh.matching import (
+    Condition,
+    Matches,
+    all_hold,
+    conditions_of,
+    matches,
+    named,
+    needs,
+    qualified,
+    wanted_keys,
 )
 from sqb.refresh.restrict import (
     Keys,
     merged,
     partitioned,
     plain_equalities,
-    restrict,
     through,
 )
-from sqb.refresh.script import WEIGHT, Script, at, keys_of, text
+from sqb.refresh.script import Script, at, keys_of, text
 
 #: A key that all rows share: the whole node.
 WHOLE: Keys = (Expr(("1",)),)
@@ -54,19 +64,6 @@ class NotDerivable(Exception):  # noqa: N818 - an outcome, not a failure
         super().__init__(f"{code}({detail})")
         self.code = code
         self.detail = detail
-
-
-#: A condition of a join: an equality, or any other predicate over both sides.
-Condition = Equality | Expr
-
-
-class Matches(msgspec.Struct, frozen=True):
-    """Changed keys of one side of a join: the step, what its columns stand for, and the
-    conditions that can be checked with them."""
-
-    step: str
-    names: dict[Expr, str]
-    conditions: tuple[Condition, ...]
 
 
 class Derivation:
@@ -110,7 +107,7 @@ class Derivation:
             try:
                 self._keys[memo] = self.by_rule(node, exprs, exact)
             except NotDerivable:
-                if not exact:
+                if not exact or not self.whole(node):
                     raise
                 self._keys[memo] = self._from_delta(node, exprs)
         return self._keys[memo]
@@ -121,8 +118,10 @@ class Derivation:
         if rows is not None:
             return self._distinct(exprs, rows)
         match node:
-            case Filter() if node.before is not None:
-                parts = [self.keys(node.child, exprs, exact=exact), self._crossing(node, exprs)]
+            case Filter() | Project() if node.before is not None:
+                then = at(node, "old")
+                below = through(exprs, dict(then.items)) if isinstance(then, Project) else exprs
+                parts = [self.keys(node.child, below, exact=exact), self._crossing(node, exprs)]
                 return self._union([part for part in parts if part], len(exprs))
             case Filter() | Distinct():
                 return self.keys(node.child, exprs, exact=exact)
@@ -148,31 +147,51 @@ class Derivation:
                 return self._union([p for p in parts if p], len(exprs))
             case Join():
                 return self._join_keys(node, exprs, exact)
-            case Scan():
-                raise TypeError("a scan is row-wise")
+            case Single():
+                return self._single_keys(node, exprs, exact)
+            case Scan() | Constants():
+                raise TypeError("a scan is row-wise, constants do not change")
 
     def row_wise(self, node: Node) -> str | None:
         """The change rows of a node that treats each row of one table alone."""
         if isinstance(node, Scan):
             return self.delta(node)
-        if isinstance(node, Filter) and node.before is not None:
+        if isinstance(node, Filter | Project) and node.before is not None:
             return None
         if isinstance(node, Filter | Project | Explode) and self.row_wise(node.child) is not None:
             return self.delta(node)
         return None
 
-    def _crossing(self, node: Filter, exprs: Keys) -> str:
-        """Keys of rows that stand on the other side of a filter now."""
+    def _crossing(self, node: Filter | Project, exprs: Keys) -> str | None:
+        """Keys of rows that a filter or a projection now treats otherwise."""
         state = self.script.state(node.child, "new")
-        then, now = _truths(node)
-        sql = f"SELECT DISTINCT {keys_of(exprs)} FROM {state} WHERE {then} <> {now}"
-        return self.script.add("keys", sql, (state,))
+        if isinstance(node, Filter):
+            then, now = truths(node)
+            forms, test = [exprs], f"{then} <> {now}"
+        else:
+            forms = [through(exprs, dict(items)) for items in (node.before or (), node.items)]
+            test = otherwise(node)
+        parts = [
+            self.script.add(
+                "keys", f"SELECT DISTINCT {keys_of(form)} FROM {state} WHERE {test}", (state,)
+            )
+            for form in dict.fromkeys(forms)
+        ]
+        return self._union(parts, len(exprs))
 
     def _explode_keys(self, node: Explode, exprs: Keys, exact: bool) -> str | None:
         below = frozenset(output(node.child))
         if all(expr.columns <= below for expr in exprs):
             return self.keys(node.child, exprs, exact=exact)
         raise NotDerivable("KEY_NOT_DERIVABLE", _described(exprs))
+
+    def _single_keys(self, node: Single, exprs: Keys, exact: bool) -> str | None:
+        """None where the value is what it was; without the old rows it may be any."""
+        if self.has_old(node):
+            return self._from_delta(node, exprs)
+        if any(expr.columns for expr in exprs):
+            raise NotDerivable("KEY_NOT_DERIVABLE", "the value of a sub-query")
+        return self.keys(node.child, exprs, exact=exact)
 
     def _join_keys(self, node: Join, exprs: Keys, exact: bool) -> str | None:
         lefts, rights = frozenset(output(node.left)), frozenset(output(node.right))
@@ -202,7 +221,7 @@ class Derivation:
             found = self._matches(node, other, (), exact)
             state = self.script.state(mine, "new")
             names = {column(col): col.name for col in output(mine)}
-            on = _all_hold(found.conditions, names | _qualified(found, found.step))
+            on = all_hold(found.conditions, names | qualified(found, found.step))
             sql = (
                 f"SELECT DISTINCT {keys_of(exprs)} FROM {state}"
                 f" WHERE EXISTS (SELECT 1 FROM {found.step} WHERE {on})"
@@ -228,19 +247,19 @@ class Derivation:
         """The keys of pairs of rows that meet; a side without changed keys is read as it is now."""
         names: dict[Expr, str] = {}
         steps: list[str] = []
-        held: tuple[Condition, ...] = _conditions(node)
+        held: tuple[Condition, ...] = conditions_of(node)
         for alias, side, found in (("a", node.left, left), ("b", node.right, right)):
             if found is None:
                 steps.append(self.script.state(side, "new"))
                 names |= {column(col): f"{alias}.{col.name}" for col in output(side)}
             else:
                 steps.append(found.step)
-                names |= _qualified(found, alias)
+                names |= qualified(found, alias)
                 held = tuple(condition for condition in held if condition in found.conditions)
-        items = ", ".join(f"{_named(expr, names)} AS k{i}" for i, expr in enumerate(exprs))
+        items = ", ".join(f"{named(expr, names)} AS k{i}" for i, expr in enumerate(exprs))
         sql = (
             f"SELECT DISTINCT {items} FROM {steps[0]} AS a JOIN {steps[1]} AS b"
-            f" ON {_all_hold(held, names)}"
+            f" ON {all_hold(held, names)}"
         )
         return self.script.add("keys", sql, steps)
 
@@ -250,27 +269,27 @@ class Derivation:
         Leaving a condition out only finds more keys. If no equality would be left, the exact
         change of the side has all of its columns.
         """
-        conditions = _conditions(node)
+        conditions = conditions_of(node)
         mine = frozenset(output(side))
-        usable = [c for c in conditions if self._derivable(side, (*must, *_needs(c, mine)))]
+        usable = [c for c in conditions if self._derivable(side, (*must, *needs(c, mine)))]
         equalities = any(isinstance(c, Equality) for c in conditions)
         while any(isinstance(c, Equality) for c in usable) or not equalities:
-            wanted = _wanted(must, usable, mine)
+            wanted = wanted_keys(must, usable, mine)
             try:
-                return _found(self.keys(side, wanted or WHOLE, exact=False), wanted, usable)
+                return matches(self.keys(side, wanted or WHOLE, exact=False), wanted, usable)
             except NotDerivable:
                 if not usable:
                     break
                 usable.pop()
-        wanted = _wanted(must, conditions, mine)
+        wanted = wanted_keys(must, conditions, mine)
         if not exact:
             raise NotDerivable("KEY_NOT_DERIVABLE", _described(wanted))
         try:
-            return _found(self._from_delta(side, wanted or WHOLE), wanted, conditions)
+            return matches(self._from_delta(side, wanted or WHOLE), wanted, conditions)
         except NotDerivable:
             if must:
                 raise
-            return _found(self.keys(side, WHOLE, exact=False), (), ())
+            return matches(self.keys(side, WHOLE, exact=False), (), ())
 
     def _derivable(self, node: Node, exprs: Keys) -> bool:
         try:
@@ -302,102 +321,10 @@ class Derivation:
             return None
         if id(node) not in self._deltas:
             self._kept.append(node)
-            self._deltas[id(node)] = self._delta(node)
+            self._deltas[id(node)] = delta_of(self, node)
         return self._deltas[id(node)]
 
-    def _delta(self, node: Node) -> str:
-        match node:
-            case Scan():
-                return self.script.add("change", self.script.scan(node, "changes"))
-            case Filter() if node.before is not None:
-                return self._moved_filter(node)
-            case Filter() | Project() | Explode():
-                return self.script.apply(node, [self._need(node.child)], WEIGHT)
-            case SetOperation(kind="union", all=True):
-                return self._sum(node)
-            case Join(kind="inner"):
-                return self._join_delta(node)
-            case Join(kind="left" | "semi" | "anti") if not self.moves(node.right):
-                return self._joined(
-                    node, self._need(node.left), self.script.state(node.right, "new")
-                )
-            case _:
-                return self._difference(node)
-
-    def _moved_filter(self, node: Filter) -> str:
-        """Changed rows that the filter let through then, and rows that crossed it since."""
-        parts: list[str] = []
-        change = self.delta(node.child)
-        if change is not None:
-            parts.append(self.script.apply(at(node, "old"), [change], WEIGHT))
-        state = self.script.state(node.child, "new")
-        then, now = _truths(node)
-        names = ", ".join(col.name for col in output(node))
-        sql = (
-            f"SELECT {names}, CASE WHEN {now} THEN 1 ELSE -1 END AS {WEIGHT}"
-            f" FROM {state} WHERE {then} <> {now}"
-        )
-        parts.append(self.script.add("change", sql, (state,)))
-        return self._all(node, parts)
-
-    def _need(self, node: Node) -> str:
-        change = self.delta(node)
-        if change is None:
-            raise TypeError("an unchanged node has no change")
-        return change
-
-    def _sum(self, node: SetOperation) -> str:
-        parts: list[str] = []
-        for side in (node.left, node.right):
-            change = self.delta(side)
-            if change is not None:
-                pairs = zip(output(side), node.columns, strict=True)
-                items = ", ".join(f"{mine.name} AS {col.name}" for mine, col in pairs)
-                sql = f"SELECT {items}, {WEIGHT} FROM {change}"
-                parts.append(self.script.add("change", sql, (change,)))
-        return self._all(node, parts)
-
-    def _all(self, node: Node, parts: Sequence[str]) -> str:
-        if len(parts) == 1:
-            return parts[0]
-        names = ", ".join([*(col.name for col in output(node)), WEIGHT])
-        sql = " UNION ALL ".join(f"SELECT {names} FROM {part}" for part in parts)
-        return self.script.add("change", sql, parts)
-
-    def _join_delta(self, node: Join) -> str:
-        """dL with new R, and old L with dR; or the other way round, whichever can be read."""
-        left, right = self.delta(node.left), self.delta(node.right)
-        if left is None or right is None:
-            state = self.script.state
-            if right is None:
-                return self._joined(node, self._need(node.left), state(node.right, "new"))
-            return self._joined(node, state(node.left, "new"), right)
-        if self._has_old(node.left):
-            first = self._joined(node, left, self.script.state(node.right, "new"))
-            second = self._joined(node, self.script.state(node.left, "old"), right)
-        else:
-            self._ask_old(node.right)
-            first = self._joined(node, left, self.script.state(node.right, "old"))
-            second = self._joined(node, self.script.state(node.left, "new"), right)
-        return self._all(node, [first, second])
-
-    def _joined(self, node: Join, left: str, right: str) -> str:
-        return self.script.apply(node, [left, right], WEIGHT)
-
-    def _difference(self, node: Node) -> str:
-        """New rows minus old rows, both for the changed keys only."""
-        self._ask_old(node)
-        exprs, keys = self._best_keys(node)
-        names = ", ".join(col.name for col in output(node))
-        new = restrict(self.script, node, exprs, keys, "new")
-        old = restrict(self.script, node, exprs, keys, "old")
-        sql = (
-            f"SELECT {names}, 1 AS {WEIGHT} FROM {new}"
-            f" UNION ALL SELECT {names}, -1 AS {WEIGHT} FROM {old}"
-        )
-        return self.script.add("change", sql, (new, old))
-
-    def _best_keys(self, node: Node) -> tuple[Keys, str]:
+    def best_keys(self, node: Node) -> tuple[Keys, str]:
         """The finest key that can be derived; the whole node where there is none."""
         for exact in (False, True):
             exprs = self.derivable_keys(node, exact=exact)
@@ -405,8 +332,7 @@ class Derivation:
                 found = self.by_rule(node, exprs, exact)
                 if found is not None:
                     return exprs, found
-        if not self.whole(node):
-            raise NotDerivable("KEY_NOT_DERIVABLE", "only the whole could be computed again")
+        self.ask_whole(node)
         return WHOLE, self.script.add("keys", "SELECT 1 AS k0")
 
     def derivable_keys(self, node: Node, *, exact: bool) -> Keys:
@@ -420,10 +346,14 @@ class Derivation:
             found.append(expr)
         return tuple(found)
 
-    def _has_old(self, node: Node) -> bool:
+    def has_old(self, node: Node) -> bool:
         return all(s.source in self.old for s in scans(node) if s.source in self.changed)
 
-    def _ask_old(self, node: Node) -> None:
+    def ask_whole(self, node: Node) -> None:
+        if not self.whole(node):
+            raise NotDerivable("KEY_NOT_DERIVABLE", "only the whole could be computed again")
+
+    def ask_old(self, node: Node) -> None:
         for scan in scans(node):
             if scan.source in self.changed and scan.source not in self.old:
                 raise NotDerivable("NO_CHANGE_SET", f"{scan.source}: the old version is needed")
@@ -431,14 +361,7 @@ class Derivation:
 
 def moves(node: Node, changed: frozenset[str]) -> bool:
     """Can the rows of a node have changed?"""
-    return any(scan.source in changed for scan in scans(node)) or moved_filters(node)
-
-
-def _truths(node: Filter) -> tuple[str, str]:
-    """Was the predicate true, and is it?"""
-    if node.before is None:
-        raise TypeError("the filter has not moved")
-    return f"(({text(node.before)}) IS TRUE)", f"(({text(node.predicate)}) IS TRUE)"
+    return any(scan.source in changed for scan in scans(node)) or moved_constants(node)
 
 
 def candidates(node: Node) -> list[Expr]:
@@ -449,50 +372,6 @@ def candidates(node: Node) -> list[Expr]:
             for e in plain_equalities(node)
         ]
     return [column(col) for col in output(node)]
-
-
-def _conditions(node: Join) -> tuple[Condition, ...]:
-    return (*node.equalities, *node.residual)
-
-
-def _needs(condition: Condition, side: frozenset[Col]) -> Keys:
-    """What a condition reads of one side."""
-    if isinstance(condition, Equality):
-        return (condition.left if condition.left.columns <= side else condition.right,)
-    return columns(sorted(condition.columns & side, key=lambda col: col.name))
-
-
-def _wanted(must: Keys, conditions: Iterable[Condition], side: frozenset[Col]) -> Keys:
-    needs = (expr for condition in conditions for expr in _needs(condition, side))
-    return tuple(dict.fromkeys((*must, *needs)))
-
-
-def _found(step: str | None, wanted: Keys, conditions: Iterable[Condition]) -> Matches:
-    if step is None:
-        raise TypeError("an unchanged side has no changed keys")
-    names = {expr: f"k{i}" for i, expr in enumerate(wanted)}
-    return Matches(step, names, tuple(conditions))
-
-
-def _qualified(found: Matches, alias: str) -> dict[Expr, str]:
-    return {expr: f"{alias}.{name}" for expr, name in found.names.items()}
-
-
-def _named(expr: Expr, names: Mapping[Expr, str]) -> str:
-    """An expression where it, or each of its columns, has a name."""
-    whole = names.get(expr)
-    return whole or text(expr, lambda col: names[column(col)])
-
-
-def _all_hold(conditions: Iterable[Condition], names: Mapping[Expr, str]) -> str:
-    parts: list[str] = []
-    for item in conditions:
-        if isinstance(item, Equality):
-            word = "IS NOT DISTINCT FROM" if item.null_safe else "="
-            parts.append(f"({_named(item.left, names)}) {word} ({_named(item.right, names)})")
-        else:
-            parts.append(f"({_named(item, names)})")
-    return " AND ".join(parts) or "TRUE"
 
 
 def _described(exprs: Keys) -> str:

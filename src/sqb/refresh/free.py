@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from sqb.refresh.ir import (
     Aggregate,
     Col,
+    Constants,
     Distinct,
     Explode,
     Filter,
@@ -19,6 +20,7 @@ from sqb.refresh.ir import (
     Project,
     Scan,
     SetOperation,
+    Single,
     Window,
     output,
     positions,
@@ -47,8 +49,10 @@ def free_choice(node: Node, types: Mapping[Col, str], keys: Keys | None) -> str 
     ``keys`` are those that rows of ``node`` are replaced by; None: by no key at all.
     """
     match node:
-        case Scan():
+        case Scan() | Constants():
             return None
+        case Single():
+            return free_choice(node.child, types, None)
         case Aggregate():
             chooses = _chooses(node, types)
             own = keys is not None and _within(keys, node)
@@ -63,7 +67,8 @@ def free_choice(node: Node, types: Mapping[Col, str], keys: Keys | None) -> str 
                 return chooses
             return free_choice(node.child, types, keys if own else None)
         case Project():
-            inner = through(keys, dict(node.items)) if keys is not None else None
+            same = keys is not None and node.before is None
+            inner = through(keys, dict(node.items)) if same and keys is not None else None
             return free_choice(node.child, types, inner)
         case Filter() | Distinct():
             return free_choice(node.child, types, keys)

@@ -82,6 +82,20 @@ class Scan(msgspec.Struct, frozen=True):
     columns: tuple[tuple[Col, str], ...]
 
 
+class Constants(msgspec.Struct, frozen=True):
+    """Rows that the query itself holds."""
+
+    rows: tuple[tuple[Expr, ...], ...]
+    columns: tuple[Col, ...]
+
+
+class Single(msgspec.Struct, frozen=True):
+    """The value of a scalar sub-query: one row, NULL where the child has none."""
+
+    child: Node
+    column: Col
+
+
 class Filter(msgspec.Struct, frozen=True):
     """Rows for which the predicate is true.
 
@@ -95,10 +109,15 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 class Project(msgspec.Struct, frozen=True):
-    """Columns computed from each row alone."""
+    """Columns computed from each row alone.
+
+    ``before`` are the same columns as they were computed when the old rows were made, where a
+    constant in them has moved.
+    """
 
     child: Node
     items: tuple[tuple[Col, Expr], ...]
+    before: tuple[tuple[Col, Expr], ...] | None = None
 
 
 class Explode(msgspec.Struct, frozen=True):
@@ -185,7 +204,19 @@ class SetOperation(msgspec.Struct, frozen=True):
     columns: tuple[Col, ...]
 
 
-Node = Scan | Filter | Project | Explode | Join | Aggregate | Window | Distinct | SetOperation
+Node = (
+    Scan
+    | Constants
+    | Single
+    | Filter
+    | Project
+    | Explode
+    | Join
+    | Aggregate
+    | Window
+    | Distinct
+    | SetOperation
+)
 
 
 def output(node: Node) -> tuple[Col, ...]:
@@ -193,6 +224,10 @@ def output(node: Node) -> tuple[Col, ...]:
     match node:
         case Scan():
             return tuple(col for col, _ in node.columns)
+        case Constants():
+            return node.columns
+        case Single():
+            return (node.column,)
         case Project():
             return tuple(col for col, _ in node.items)
         case Explode():
@@ -213,7 +248,7 @@ def output(node: Node) -> tuple[Col, ...]:
 def inputs(node: Node) -> tuple[Node, ...]:
     """The nodes that a node reads."""
     match node:
-        case Scan():
+        case Scan() | Constants():
             return ()
         case Join() | SetOperation():
             return (node.left, node.right)
@@ -228,11 +263,11 @@ def scans(node: Node) -> list[Scan]:
     return [scan for child in inputs(node) for scan in scans(child)]
 
 
-def moved_filters(node: Node) -> bool:
-    """Is there a filter below that was another before?"""
-    if isinstance(node, Filter) and node.before is not None:
+def moved_constants(node: Node) -> bool:
+    """Is there a filter or a column below that was another before?"""
+    if isinstance(node, Filter | Project) and node.before is not None:
         return True
-    return any(moved_filters(child) for child in inputs(node))
+    return any(moved_constants(child) for child in inputs(node))
 
 
 def positions(node: SetOperation) -> tuple[dict[Col, Expr], dict[Col, Expr]]:
@@ -240,3 +275,35 @@ def positions(node: SetOperation) -> tuple[dict[Col, Expr], dict[Col, Expr]]:
     left = dict(zip(node.columns, columns(output(node.left)), strict=True))
     right = dict(zip(node.columns, columns(output(node.right)), strict=True))
     return left, right
+
+
+def expressions(node: Node) -> tuple[Expr, ...]:
+    """What a node computes, over the columns of its inputs."""
+    match node:
+        case Scan() | Constants() | Single() | Distinct() | SetOperation():
+            return ()
+        case Filter():
+            return (node.predicate, *([node.before] if node.before is not None else []))
+        case Project():
+            return tuple(expr for _, expr in (*node.items, *(node.before or ())))
+        case Explode():
+            return (node.generator,)
+        case Join():
+            sides = [expr for e in node.equalities for expr in (e.left, e.right)]
+            return (*sides, *node.residual)
+        case Aggregate():
+            calls = [expr for _, call in node.calls for expr in (call.text, *call.arguments)]
+            return (*(expr for _, expr in node.keys), *calls)
+        case Window():
+            return tuple(expr for i in node.items for expr in (i.call.text, *i.partition))
+
+
+def strange(node: Node) -> Col | None:
+    """A column that is used where it is not; None: the plan is whole."""
+    known = frozenset(col for child in inputs(node) for col in output(child))
+    for expr in expressions(node):
+        for col in expr.columns:
+            if col not in known:
+                return col
+    found = (strange(child) for child in inputs(node))
+    return next((col for col in found if col is not None), None)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from sqb.refresh.ir import Equality, Expr, Filter, Join, JoinKind, Node, output
+from sqb.refresh.ir import Equality, Expr, Filter, Join, Node, output
 
 
 class Conditions(msgspec.Struct, frozen=True):
@@ -48,12 +48,6 @@ def equality(one: Expr, two: Expr, null_safe: bool, left: Node, right: Node) -> 
     if one.columns <= rights and two.columns <= lefts:
         return Equality(two, one, null_safe)
     return None
-
-
-def joined(kind: JoinKind, left: Node, right: Node, conditions: Conditions) -> Node:
-    """A join of two relations. What an ON says of one side alone stays with the join: for an
-    outer join it decides which rows match, not which rows there are."""
-    return Join(kind, left, right, *conditions.parts)
 
 
 def push(node: Node, predicate: Expr, equal: Equality | None) -> Node:

@@ -13,6 +13,7 @@ import msgspec
 from sqb.refresh.ir import (
     Aggregate,
     Col,
+    Constants,
     Distinct,
     Explode,
     Expr,
@@ -22,6 +23,7 @@ from sqb.refresh.ir import (
     Project,
     Scan,
     SetOperation,
+    Single,
     Window,
     output,
 )
@@ -43,7 +45,10 @@ def _prune(node: Node, wanted: frozenset[Col]) -> Node:
             return msgspec.structs.replace(node, child=below)
         case Project():
             items = tuple(item for item in node.items if item[0] in wanted) or node.items[:1]
-            return Project(_prune(node.child, _read(expr for _, expr in items)), items)
+            left = {col for col, _ in items}
+            before = tuple(item for item in node.before or () if item[0] in left)
+            child = _prune(node.child, _read(expr for _, expr in (*items, *before)))
+            return Project(child, items, before if before and before != items else None)
         case Explode():
             below = _prune(node.child, (wanted | node.generator.columns) - set(node.made))
             return msgspec.structs.replace(node, child=below)
@@ -52,9 +57,9 @@ def _prune(node: Node, wanted: frozenset[Col]) -> Node:
                 [*(e.left for e in node.equalities), *(e.right for e in node.equalities)]
             )
             used |= _read(node.residual)
-            left = _prune(node.left, used & frozenset(output(node.left)))
-            right = _prune(node.right, used & frozenset(output(node.right)))
-            return msgspec.structs.replace(node, left=left, right=right)
+            one = _prune(node.left, used & frozenset(output(node.left)))
+            two = _prune(node.right, used & frozenset(output(node.right)))
+            return msgspec.structs.replace(node, left=one, right=two)
         case Aggregate():
             calls = tuple(call for call in node.calls if call[0] in wanted)
             if not node.keys and not calls:
@@ -67,11 +72,15 @@ def _prune(node: Node, wanted: frozenset[Col]) -> Node:
             used |= _read(item.call.text for item in windows)
             child = _prune(node.child, used)
             return Window(child, windows) if windows else child
+        case Constants():
+            return node
+        case Single():
+            return Single(pruned(node.child), node.column)
         case Distinct():
             return Distinct(_prune(node.child, frozenset(output(node.child))))
         case SetOperation():
-            left, right = (_prune(s, frozenset(output(s))) for s in (node.left, node.right))
-            return msgspec.structs.replace(node, left=left, right=right)
+            one, two = (_prune(s, frozenset(output(s))) for s in (node.left, node.right))
+            return msgspec.structs.replace(node, left=one, right=two)
 
 
 def _read(exprs: Iterable[Expr]) -> frozenset[Col]:

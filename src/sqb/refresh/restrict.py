@@ -40,8 +40,9 @@ def restrict(script: Script, node: Node, exprs: Keys, keys: str, version: Versio
             below = restrict(script, node.child, exprs, keys, version)
             return script.apply(at(node, version), [below])
         case Project():
-            inner = through(exprs, dict(node.items))
-            return script.apply(node, [restrict(script, node.child, inner, keys, version)])
+            items = node.items if version == "new" or node.before is None else node.before
+            below = restrict(script, node.child, through(exprs, dict(items)), keys, version)
+            return script.apply(at(node, version), [below])
         case Explode() if _within(exprs, output(node.child)):
             return script.apply(node, [restrict(script, node.child, exprs, keys, version)])
         case Aggregate() if _within(exprs, (col for col, _ in node.keys)):

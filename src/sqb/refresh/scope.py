@@ -56,8 +56,15 @@ class Scope(msgspec.Struct, frozen=True):
             raise Unsupported(f"the ambiguous column {parts[0]}")
         return (column(hits[0]), 1) if hits else None
 
-    def star(self, qualifier: Sequence[str]) -> list[tuple[str, Expr]]:
+    def star(self, qualifier: Sequence[str], without: Sequence[str] = ()) -> list[tuple[str, Expr]]:
         """The columns that ``*`` stands for."""
+        found = self._star(qualifier)
+        left_out = {name.lower() for name in without}
+        if not left_out <= {name.lower() for name, _ in found}:
+            raise Unsupported(f"* EXCEPT ({', '.join(without)})")
+        return [(name, expr) for name, expr in found if name.lower() not in left_out]
+
+    def _star(self, qualifier: Sequence[str]) -> list[tuple[str, Expr]]:
         if not qualifier:
             rest = [
                 (name, column(col))
@@ -82,19 +89,36 @@ def _only(columns: Sequence[tuple[str, Col]], wanted: str) -> Col | None:
 Resolve = Callable[[ColumnUse], tuple[Expr, int]]
 
 
+def by_name(scope: Scope) -> Resolve:
+    """Columns mean what they mean in a scope."""
+    return lambda use: scope.find(use.parts)
+
+
 def expression(
-    sql: str, piece: Fragment, resolve: Resolve, calls: Mapping[CallUse, Col] | None = None
+    sql: str,
+    piece: Fragment,
+    resolve: Resolve,
+    calls: Mapping[CallUse, Expr] | None = None,
+    scalars: Mapping[int, Expr] | None = None,
+    others: Sequence[tuple[int, int, Expr]] = (),
 ) -> Expr:
-    """The user's text with its columns replaced, and its calls by the columns that hold them."""
-    calls = calls or {}
-    done: list[tuple[int, int, Expr]] = [
-        (call.start, call.end, column(calls[call])) for call in piece.calls if call in calls
-    ]
-    for use in piece.columns:
-        if any(start <= use.start < end for start, end, _ in done):
+    """The user's text with its columns, and everything that is known already, replaced.
+
+    ``calls`` and ``scalars`` (by where they begin) are aggregates, window functions and
+    sub-queries; ``others`` are spans of the text with what stands for them.
+    """
+    done = [(call.start, call.end, calls[call]) for call in piece.calls if calls and call in calls]
+    done += [span for span in others if piece.start <= span[0] and span[1] <= piece.end]
+    for nested in piece.queries:
+        if _covered(nested.start, done):
             continue
-        expr, used = resolve(use)
-        done.append((use.start, use.ends[used - 1], expr))
+        if scalars is None or nested.start not in scalars:
+            raise Unsupported("a sub-query inside an expression")
+        done.append((nested.start, nested.end, scalars[nested.start]))
+    for use in piece.columns:
+        if not _covered(use.start, done):
+            expr, used = resolve(use)
+            done.append((use.start, use.ends[used - 1], expr))
     parts: list[str | Col] = []
     at = piece.start
     for start, end, expr in sorted(done, key=lambda item: item[0]):
@@ -107,8 +131,12 @@ def expression(
         parts.append(sql[at : piece.end])
     if len(done) == 1 and (done[0][0], done[0][1]) == (piece.start, piece.end):
         return done[0][2]
-    inner = tuple(expression(sql, arg, resolve, calls) for arg in piece.coalesce)
+    inner = tuple(expression(sql, arg, resolve, calls, scalars, others) for arg in piece.coalesce)
     return Expr(_joined(parts), inner)
+
+
+def _covered(start: int, spans: Sequence[tuple[int, int, Expr]]) -> bool:
+    return any(begin <= start < end for begin, end, _ in spans)
 
 
 def _joined(parts: Sequence[str | Col]) -> tuple[str | Col, ...]:

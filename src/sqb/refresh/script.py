@@ -15,6 +15,7 @@ from sqb.refresh.ir import (
     Aggregate,
     Call,
     Col,
+    Constants,
     Distinct,
     Explode,
     Expr,
@@ -24,6 +25,7 @@ from sqb.refresh.ir import (
     Project,
     Scan,
     SetOperation,
+    Single,
     Window,
     inputs,
     output,
@@ -128,6 +130,8 @@ def at(node: Node, version: Version) -> Node:
     """A node as it was at a version."""
     if isinstance(node, Filter) and node.before is not None and version == "old":
         return Filter(node.child, node.before)
+    if isinstance(node, Project) and node.before is not None:
+        return Project(node.child, node.before if version == "old" else node.items)
     return node
 
 
@@ -137,6 +141,13 @@ def apply(node: Node, children: Sequence[str], weight: str | None = None) -> str
     match node:
         case Scan():
             raise TypeError("a scan reads a table")
+        case Constants():
+            rows = (f"({', '.join(text(expr) for expr in row)})" for row in node.rows)
+            names = ", ".join(_names(node))
+            return f"SELECT {names} FROM (VALUES {', '.join(rows)}) AS sqb_v({names})"
+        case Single():
+            value = _names(node.child)[0]
+            return f"SELECT (SELECT {value} FROM {children[0]}) AS {node.column.name}"
         case Filter():
             return (
                 f"{_select(_names(node.child), carried, children[0])} WHERE {text(node.predicate)}"

@@ -137,15 +137,7 @@ def _groups(
         change = script.add("rows", _signed_groups(node, option.change), (option.change,))
     else:
         change = script.apply(node, [option.change])
-    touched = script.add(
-        "keys",
-        "SELECT DISTINCT "
-        + ", ".join(f"{mine.name} AS k{i}" for i, (_, mine) in enumerate(keys))
-        + f" FROM {change}",
-        (change,),
-    )
-    key = columns(col for col, _ in keys)
-    going = script.among(root, standing, key, touched)
+    going = _touched(script, root, standing, change, keys) if keys else standing
     arriving = ", ".join(
         [f"{mine.name} AS {col.name}" for col, mine in keys]
         + [f"{mine.name} AS {col.name}" for col, mine, _ in calls]
@@ -154,15 +146,20 @@ def _groups(
     both = f"SELECT {here} FROM {going} UNION ALL SELECT {arriving} FROM {change}"
     kinds = dict(zip(cols, target.types, strict=True))
     counts = {call.arguments: col for col, _, call in calls if call.function == "count"}
-    made = [_merged(col, call, kinds, counts, signed=option.signed) for col, _, call in calls]
+    looked = {} if keys or not option.signed else _has_values(script, node, counts)
+    made = [
+        _merged(col, call, kinds, counts, looked, signed=option.signed) for col, _, call in calls
+    ]
     grouped = ", ".join(col.name for col, _ in keys)
-    items = ", ".join([grouped, *made])
+    items = ", ".join([*(col.name for col, _ in keys), *made])
     total = counts.get(())
-    having = f" HAVING SUM({total.name}) <> 0" if option.signed and total else ""
+    having = f" HAVING SUM({total.name}) <> 0" if keys and option.signed and total else ""
+    beside = "".join(f" CROSS JOIN {step}" for step in looked.values())
     coming = script.add(
         "rows",
-        f"SELECT {items} FROM ({both}) AS sqb_both GROUP BY {grouped}{having}",
-        (going, change),
+        f"SELECT {items} FROM ({both}) AS sqb_both{beside}"
+        + (f" GROUP BY {grouped}{having}" if keys else ""),
+        (going, change, *looked.values()),
     )
     broken = None
     if option.signed and total is not None:
@@ -174,11 +171,38 @@ def _groups(
     return Signed(net, broken)
 
 
+def _touched(
+    script: Script, root: Node, standing: str, change: str, keys: Sequence[tuple[Col, Col]]
+) -> str:
+    """The rows of the target that a change of groups meets."""
+    items = ", ".join(f"{mine.name} AS k{i}" for i, (_, mine) in enumerate(keys))
+    touched = script.add("keys", f"SELECT DISTINCT {items} FROM {change}", (change,))
+    return script.among(root, standing, columns(col for col, _ in keys), touched)
+
+
+def _has_values(
+    script: Script, node: Aggregate, counts: Mapping[tuple[Expr, ...], Col]
+) -> dict[tuple[Expr, ...], str]:
+    """For each sum that nobody counts: one row that says whether it has a value left."""
+    found: dict[tuple[Expr, ...], str] = {}
+    for _, call in node.calls:
+        if call.function == "sum" and call.arguments not in {*counts, *found}:
+            rows = script.state(node.child, "new")
+            test = f"({text(call.arguments[0])}) IS NOT NULL"
+            sql = (
+                f"SELECT COUNT(*) AS n{len(found)}"
+                f" FROM (SELECT 1 AS one FROM {rows} WHERE {test} LIMIT 1) AS sqb_one"
+            )
+            found[call.arguments] = script.add("rows", sql, (rows,))
+    return found
+
+
 def _merged(
     col: Col,
     call: Call,
     kinds: Mapping[Col, str],
     counts: Mapping[tuple[Expr, ...], Col],
+    looked: Mapping[tuple[Expr, ...], str],
     *,
     signed: bool,
 ) -> str:
@@ -186,6 +210,9 @@ def _merged(
     kept = counts.get(call.arguments)
     if signed and call.function == "sum" and kept is not None:
         value = f"CASE WHEN SUM({kept.name}) = 0 THEN NULL ELSE {value} END"
+    elif call.arguments in looked:
+        place = list(looked).index(call.arguments)
+        value = f"CASE WHEN MAX(n{place}) = 0 THEN NULL ELSE {value} END"
     return f"CAST({value} AS {kinds[col]}) AS {col.name}"
 
 
@@ -204,10 +231,8 @@ def _signed_groups(node: Aggregate, change: str) -> str:
             items.append(
                 f"SUM(CASE WHEN {WEIGHT} < 0 THEN -({value}) ELSE ({value}) END) AS {col.name}"
             )
-    grouped = ", ".join(col.name for col, _ in node.keys)
-    return (
-        f"SELECT {', '.join(items)} FROM (SELECT {below} FROM {change}) AS sqb_d GROUP BY {grouped}"
-    )
+    sql = f"SELECT {', '.join(items)} FROM (SELECT {below} FROM {change}) AS sqb_d"
+    return f"{sql} GROUP BY {_list([col for col, _ in node.keys])}" if node.keys else sql
 
 
 def _list(cols: Sequence[Col]) -> str:

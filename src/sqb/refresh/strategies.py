@@ -6,7 +6,7 @@ elsewhere; here it is only whether the result would be that of a full rebuild.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -17,6 +17,7 @@ from sqb.refresh.free import free_choice
 from sqb.refresh.ir import (
     Aggregate,
     Col,
+    Distinct,
     Explode,
     Filter,
     Join,
@@ -24,8 +25,9 @@ from sqb.refresh.ir import (
     Project,
     Scan,
     SetOperation,
+    Window,
     columns,
-    moved_filters,
+    moved_constants,
     output,
 )
 from sqb.refresh.reasons import Rejected
@@ -88,13 +90,15 @@ class Situation(msgspec.Struct, frozen=True):
     """A plan with what its sources did.
 
     ``types`` are Spark's names of the types of the plan's aggregate and window arguments and
-    results; ``old`` are the sources whose version before the change can be read.
+    results; ``old`` are the sources whose version before the change can be read. ``ansi`` says
+    that a sum that overflows is an error, not NULL.
     """
 
     plan: Plan
     changes: Mapping[str, TableChange]
     types: Mapping[Col, str]
     old: frozenset[str]
+    ansi: bool = True
 
     @property
     def changed(self) -> frozenset[str]:
@@ -112,7 +116,8 @@ def choose(situation: Situation, script: Script) -> Choice:
     options: list[Option] = []
     rejected: list[Rejected] = []
     for rule in (_append, _group_merge, _affected_key, _bag_merge):
-        found = rule(situation, Derivation(script, situation.changed, situation.old))
+        whole = _not_all_of(situation.plan.root)
+        found = rule(situation, Derivation(script, situation.changed, situation.old, whole))
         if isinstance(found, Rejected):
             rejected.append(found)
         else:
@@ -120,13 +125,21 @@ def choose(situation: Situation, script: Script) -> Choice:
     return Choice(tuple(options), tuple(rejected), script)
 
 
+def _not_all_of(root: Node) -> Callable[[Node], bool]:
+    """Nodes of which two evaluations are less than the whole query twice."""
+    spine = [root]
+    while isinstance(spine[-1], Project | Filter | Distinct | Explode | Window):
+        spine.append(spine[-1].child)
+    return lambda node: all(node is not one for one in spine)
+
+
 def _append(situation: Situation, derivation: Derivation) -> Append | Rejected:
     root = situation.plan.root
     for name in sorted(situation.changed):
-        if situation.changes[name].way != "append":
+        if not situation.changes[name].only_adds:
             return Rejected("append", "HAS_DELETES", f"rows of {name} went or were rewritten")
-    if moved_filters(root):
-        return Rejected("append", "HAS_DELETES", "a constant in a filter moved")
+    if moved_constants(root):
+        return Rejected("append", "HAS_DELETES", "a constant moved")
     found = not_linear(root, situation.changed)
     if found is not None:
         return Rejected("append", "UNSUPPORTED", f"{found} may change rows that are there")
@@ -156,8 +169,6 @@ def _group_merge(situation: Situation, derivation: Derivation) -> GroupMerge | R
     node = root.child if isinstance(root, Project) else root
     if not isinstance(node, Aggregate):
         return Rejected(name, "UNSUPPORTED", "the query does not end in GROUP BY")
-    if not node.keys:
-        return Rejected(name, "UNSUPPORTED", "one row for all")
     places = _places(root, node)
     if isinstance(places, Rejected):
         return places
@@ -168,8 +179,8 @@ def _group_merge(situation: Situation, derivation: Derivation) -> GroupMerge | R
     if free is not None:
         return Rejected(name, "FREE_CHOICE", free)
     signed = any(not situation.changes[s].only_adds for s in situation.changed)
-    signed = signed or moved_filters(node.child)
-    refused = not_mergeable(node, situation.types, signed=signed)
+    signed = signed or moved_constants(node.child)
+    refused = not_mergeable(node, situation.types, signed=signed, ansi=situation.ansi)
     if refused is not None:
         return Rejected(name, *refused)
     change = _change(derivation, node.child, name)
@@ -206,7 +217,7 @@ _WHOLE_NUMBERS = ("bigint", "decimal")
 
 
 def not_mergeable(
-    node: Aggregate, types: Mapping[Col, str], *, signed: bool
+    node: Aggregate, types: Mapping[Col, str], *, signed: bool, ansi: bool = True
 ) -> tuple[str, str] | None:
     """Why the aggregates of a change can't be merged into groups: a code and a sentence."""
     able = _SHRINKING if signed else _GROWING
@@ -215,9 +226,13 @@ def not_mergeable(
             return "AGG_NOT_MERGEABLE", call.function
         if call.function == "sum" and not types.get(col, "").startswith(_WHOLE_NUMBERS):
             return "FLOAT_SUM", f"the type of {call.function} is {types.get(col, 'not known')}"
+        if call.function == "sum" and not ansi and types[col].startswith("decimal"):
+            return "AGG_NOT_MERGEABLE", "a sum that overflowed is NULL without ANSI mode"
     if not signed:
         return None
     counted = {call.arguments for _, call in node.calls if call.function == "count"}
+    if not node.keys:
+        return None  # the one row never ends, and whether a sum has values is looked up
     if () not in counted:
         return "AGG_NOT_MERGEABLE", "without COUNT(*) it is not seen when a group ends"
     for _, call in node.calls:
@@ -314,6 +329,7 @@ _WORDS = {
     "Distinct": "DISTINCT",
     "SetOperation": "a set operation",
     "Join": "a full join",
+    "Single": "a scalar sub-query",
 }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from sqlglot import exp
@@ -10,6 +11,12 @@ from sqlglot.errors import ParseError
 
 from sqb.sql.functions import AGGREGATES, GENERATORS, SCALARS, SYNTAX, WINDOWS
 from sqb.sql.tokens import Tokens, dialect
+
+if TYPE_CHECKING:
+    from sqb.sql.query import Query
+
+#: Reads the sub-query between two tokens.
+ReadQuery = Callable[[int, int], "Query"]
 
 
 class Unsupported(Exception):  # noqa: N818 - an outcome, not a failure
@@ -29,10 +36,19 @@ class ColumnUse(msgspec.Struct, frozen=True):
     ends: tuple[int, ...]
 
 
+class Nested(msgspec.Struct, frozen=True):
+    """A scalar sub-query in an expression, parentheses and all."""
+
+    start: int
+    end: int
+    query: Query
+
+
 class CallUse(msgspec.Struct, frozen=True):
     """An aggregate or window function call that is not inside another one.
 
-    ``arguments`` are the expressions between its parentheses; ``partition`` belongs to windows.
+    ``arguments`` are the expressions between its parentheses; ``partition`` belongs to windows,
+    and so do ``inner``: aggregates that a window function works on.
     """
 
     kind: Literal["aggregate", "window", "generator"]
@@ -45,20 +61,23 @@ class CallUse(msgspec.Struct, frozen=True):
     ordered: bool = False
     partition: tuple[Fragment, ...] = ()
     columns: tuple[ColumnUse, ...] = ()
+    inner: tuple[CallUse, ...] = ()
+    queries: tuple[Nested, ...] = ()
 
     @property
     def span(self) -> Fragment:
         """The whole call as an expression."""
-        return Fragment(self.start, self.end, self.columns, ())
+        return Fragment(self.start, self.end, self.columns, self.inner, self.queries)
 
 
 class Fragment(msgspec.Struct, frozen=True):
-    """One expression of the text; ``columns`` has all columns in it, in calls too."""
+    """One expression of the text; ``columns`` and ``queries`` are all in it, in calls too."""
 
     start: int
     end: int
     columns: tuple[ColumnUse, ...]
     calls: tuple[CallUse, ...]
+    queries: tuple[Nested, ...] = ()
     coalesce: tuple[Fragment, ...] = ()
     literal: int | None = None
 
@@ -106,7 +125,11 @@ _ALLOWED = (
 _SUBQUERIES = (exp.Query, exp.Subquery, exp.Exists)
 
 
-def fragment(tokens: Tokens, begin: int, stop: int) -> Fragment:
+#: Words that are syntax as well as the names of functions.
+_CALLABLE = frozenset({"any", "some"})
+
+
+def fragment(tokens: Tokens, begin: int, stop: int, read: ReadQuery) -> Fragment:
     """The expression of the tokens ``[begin, stop)``."""
     if begin >= stop:
         raise Unsupported("an empty expression")
@@ -115,6 +138,13 @@ def fragment(tokens: Tokens, begin: int, stop: int) -> Fragment:
     text = tokens.sql[start:end]
     if "/*+" in text:
         raise Unsupported("a hint inside an expression")
+    places = _sub_queries(tokens, begin, stop)
+    queries: list[Nested] = []
+    for a, b in places:
+        found = Nested(tokens.parsed[a].start, tokens.parsed[b].end + 1, read(a + 1, b))
+        blank = "NULL".ljust(found.end - found.start)
+        text = text[: found.start - start] + blank + text[found.end - start :]
+        queries.append(found)
     tree = _parse(text)
     for node in tree.walk():
         if isinstance(node, _SUBQUERIES):
@@ -122,20 +152,50 @@ def fragment(tokens: Tokens, begin: int, stop: int) -> Fragment:
         if not isinstance(node, _ALLOWED):
             raise Unsupported(type(node).__name__)
     columns = tuple(sorted((_column(c, start) for c in tree.find_all(exp.Column)), key=_start))
-    calls = tuple(_with_columns(call, columns) for call in _calls(tokens, begin, stop))
+    expression = _Expression(tokens, places, read)
+    calls = tuple(_filled(call, columns, queries) for call in expression.calls(begin, stop))
     return Fragment(
         start,
         end,
         columns,
         calls,
-        _coalesce(tokens, begin, stop),
+        tuple(queries),
+        expression.coalesce(begin, stop),
         _position(tokens, begin, stop),
     )
 
 
-def _with_columns(call: CallUse, columns: tuple[ColumnUse, ...]) -> CallUse:
-    inside = tuple(use for use in columns if call.start <= use.start < call.end)
-    return msgspec.structs.replace(call, columns=inside)
+def _sub_queries(tokens: Tokens, begin: int, stop: int) -> list[tuple[int, int]]:
+    """Where scalar sub-queries open and close."""
+    found: list[tuple[int, int]] = []
+    at = begin
+    while at < stop:
+        following = tokens.raws[at + 1].upper() if at + 1 < stop else ""
+        if tokens.raws[at] != "(" or following not in ("SELECT", "WITH"):
+            at += 1
+            continue
+        before = tokens.raws[at - 1].upper() if at > begin else ""
+        if before.replace("_", "a").isalnum() and before not in _BEFORE_A_SCALAR:
+            raise Unsupported(f"a sub-query behind {before}")
+        close = _partner(tokens, at, stop)
+        found.append((at, close))
+        at = close + 1
+    return found
+
+
+#: Words behind which a sub-query is a value.
+_BEFORE_A_SCALAR = frozenset(
+    {"AND", "OR", "NOT", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "LIKE", "DIV", "DISTINCT"}
+)
+
+
+def _filled(call: CallUse, columns: tuple[ColumnUse, ...], queries: list[Nested]) -> CallUse:
+    return msgspec.structs.replace(
+        call,
+        columns=tuple(use for use in columns if call.start <= use.start < call.end),
+        queries=tuple(query for query in queries if call.start <= query.start < call.end),
+        inner=tuple(_filled(one, columns, queries) for one in call.inner),
+    )
 
 
 def _parse(text: str) -> exp.Expr:
@@ -164,93 +224,119 @@ def _column(node: exp.Column, offset: int) -> ColumnUse:
     return ColumnUse(offset + start, tuple(str(part.this) for part in parts), ends)
 
 
-def _calls(tokens: Tokens, begin: int, stop: int) -> tuple[CallUse, ...]:
-    """The outermost aggregate and window calls; every function's name is checked."""
-    out: list[CallUse] = []
-    inside = begin
-    for i in range(begin, stop):
-        name = tokens.raws[i].lower()
-        if i + 1 >= stop or tokens.raws[i + 1] != "(" or not name.replace("_", "a").isalnum():
-            continue
-        if name in SYNTAX or (i > begin and tokens.raws[i - 1] == "."):
-            if i > begin and tokens.raws[i - 1] == ".":
+class _Expression:
+    """The tokens of one expression, without those of the sub-queries in it."""
+
+    def __init__(self, tokens: Tokens, places: list[tuple[int, int]], read: ReadQuery) -> None:
+        self.tokens = tokens
+        self.raws = tokens.raws
+        self.places = places
+        self.read = read
+
+    def fragments(self, begin: int, stop: int) -> tuple[Fragment, ...]:
+        parts = _split(self.tokens, begin, stop)
+        return tuple(fragment(self.tokens, a, b, self.read) for a, b in parts)
+
+    def calls(self, begin: int, stop: int) -> tuple[CallUse, ...]:
+        """The outermost aggregate and window calls; every function's name is checked."""
+        out: list[CallUse] = []
+        inside = begin
+        for i in range(begin, stop):
+            name = self.raws[i].lower()
+            if i + 1 >= stop or self.raws[i + 1] != "(" or not name.replace("_", "a").isalnum():
+                continue
+            if any(a <= i <= b for a, b in self.places):
+                continue
+            if i > begin and self.raws[i - 1] == ".":
                 raise Unsupported(f"the function {name}")
-            continue
-        known = name in SCALARS or name in AGGREGATES or name in WINDOWS or name in GENERATORS
-        if not known:
-            raise Unsupported(f"the function {name}")
-        if i < inside or (name in SCALARS and not _is_over(tokens, i, stop)):
-            continue
-        call, inside = _call(tokens, i, stop)
-        out.append(call)
-    return tuple(out)
+            before = self.raws[i - 1].upper() if i > begin else ""
+            if name in SYNTAX and (name not in _CALLABLE or before in ("LIKE", "ILIKE")):
+                continue
+            if not any(name in known for known in (SCALARS, AGGREGATES, WINDOWS, GENERATORS)):
+                raise Unsupported(f"the function {name}")
+            if i < inside or (name in SCALARS and not self.is_over(i, stop)):
+                continue
+            call, inside = self.call(i, stop)
+            out.append(call)
+        return tuple(out)
 
+    def is_over(self, i: int, stop: int) -> bool:
+        close = _partner(self.tokens, i + 1, stop)
+        return close + 1 < stop and self.raws[close + 1].upper() == "OVER"
 
-def _is_over(tokens: Tokens, i: int, stop: int) -> bool:
-    close = _partner(tokens, i + 1, stop)
-    return close + 1 < stop and tokens.raws[close + 1].upper() == "OVER"
+    def call(self, i: int, stop: int) -> tuple[CallUse, int]:
+        name = self.raws[i].lower()
+        close = _partner(self.tokens, i + 1, stop)
+        begin, distinct = i + 2, False
+        if begin < close and self.raws[begin].upper() in ("DISTINCT", "ALL"):
+            distinct = self.raws[begin].upper() == "DISTINCT"
+            begin += 1
+        arguments: tuple[Fragment, ...] = ()
+        if begin < close and self.raws[begin] != "*":
+            arguments = self.fragments(begin, close)
+        filtered = ordered = False
+        partition: tuple[Fragment, ...] = ()
+        inner: tuple[CallUse, ...] = ()
+        kind: Literal["aggregate", "window", "generator"] = "aggregate"
+        if name in GENERATORS:
+            kind = "generator"
+        at = close + 1
+        while at < stop:
+            word = self.raws[at].upper()
+            if word == "FILTER":
+                filtered, at = True, _partner(self.tokens, at + 1, stop) + 1
+            elif word == "WITHIN":
+                ordered, at = True, _partner(self.tokens, at + 2, stop) + 1
+            elif word in ("IGNORE", "RESPECT"):
+                at += 2
+            elif word == "OVER":
+                if self.raws[at + 1 : at + 2] != ["("]:
+                    raise Unsupported("a named window")
+                kind, over = "window", _partner(self.tokens, at + 1, stop)
+                partition = self.partition(at + 2, over)
+                at = over + 1
+                inner = self.calls(i + 1, at)
+            else:
+                break
+        if kind == "aggregate" and name in WINDOWS:
+            raise Unsupported(f"{name} without OVER")
+        use = CallUse(
+            kind,
+            name,
+            self.tokens.parsed[i].start,
+            self.tokens.parsed[at - 1].end + 1,
+            arguments,
+            distinct,
+            filtered,
+            ordered,
+            partition,
+            inner=inner,
+        )
+        return use, at
 
+    def partition(self, begin: int, stop: int) -> tuple[Fragment, ...]:
+        word = " ".join(self.raws[begin].upper().split()) if begin < stop else ""
+        if word != "PARTITION BY":
+            if word not in ("", "ORDER BY", "ROWS", "RANGE"):
+                raise Unsupported(f"{word} in a window")
+            return ()
+        depth, at = 0, begin + 1
+        while at < stop:
+            folded = " ".join(self.raws[at].upper().split())
+            if not depth and folded in ("ORDER BY", "SORT BY", "ROWS", "RANGE"):
+                break
+            depth += (self.raws[at] in "([") - (self.raws[at] in ")]")
+            at += 1
+        return self.fragments(begin + 1, at)
 
-def _call(tokens: Tokens, i: int, stop: int) -> tuple[CallUse, int]:
-    name = tokens.raws[i].lower()
-    close = _partner(tokens, i + 1, stop)
-    begin, distinct = i + 2, False
-    if begin < close and tokens.raws[begin].upper() in ("DISTINCT", "ALL"):
-        distinct = tokens.raws[begin].upper() == "DISTINCT"
-        begin += 1
-    arguments: tuple[Fragment, ...] = ()
-    if begin < close and tokens.raws[begin] != "*":
-        arguments = tuple(fragment(tokens, a, b) for a, b in _split(tokens, begin, close))
-    filtered = ordered = False
-    partition: tuple[Fragment, ...] = ()
-    kind: Literal["aggregate", "window", "generator"] = "aggregate"
-    if name in GENERATORS:
-        kind = "generator"
-    at = close + 1
-    while at < stop:
-        word = tokens.raws[at].upper()
-        if word == "FILTER":
-            filtered, at = True, _partner(tokens, at + 1, stop) + 1
-        elif word == "WITHIN":
-            ordered, at = True, _partner(tokens, at + 2, stop) + 1
-        elif word in ("IGNORE", "RESPECT"):
-            at += 2
-        elif word == "OVER":
-            if tokens.raws[at + 1 : at + 2] != ["("]:
-                raise Unsupported("a named window")
-            kind, over = "window", _partner(tokens, at + 1, stop)
-            partition = _partition(tokens, at + 2, over)
-            at = over + 1
-        else:
-            break
-    if kind == "aggregate" and name in WINDOWS:
-        raise Unsupported(f"{name} without OVER")
-    use = CallUse(
-        kind,
-        name,
-        tokens.parsed[i].start,
-        tokens.parsed[at - 1].end + 1,
-        arguments,
-        distinct,
-        filtered,
-        ordered,
-        partition,
-    )
-    return use, at
-
-
-def _partition(tokens: Tokens, begin: int, stop: int) -> tuple[Fragment, ...]:
-    word = " ".join(tokens.raws[begin].upper().split()) if begin < stop else ""
-    if word != "PARTITION BY":
-        return ()
-    depth, at = 0, begin + 1
-    while at < stop:
-        folded = " ".join(tokens.raws[at].upper().split())
-        if not depth and folded in ("ORDER BY", "SORT BY", "ROWS", "RANGE"):
-            break
-        depth += (tokens.raws[at] in "([") - (tokens.raws[at] in ")]")
-        at += 1
-    return tuple(fragment(tokens, a, b) for a, b in _split(tokens, begin + 1, at))
+    def coalesce(self, begin: int, stop: int) -> tuple[Fragment, ...]:
+        """The arguments, if the whole expression is COALESCE(a, b)."""
+        if self.raws[begin].lower() != "coalesce" or self.raws[begin + 1 : begin + 2] != ["("]:
+            return ()
+        if _partner(self.tokens, begin + 1, stop) != stop - 1:
+            return ()
+        parts = self.fragments(begin + 2, stop - 1)
+        return parts if len(parts) == 2 else ()
 
 
 def _split(tokens: Tokens, begin: int, stop: int) -> list[tuple[int, int]]:
@@ -273,16 +359,6 @@ def _partner(tokens: Tokens, i: int, stop: int) -> int:
         if not depth:
             return at
     raise Unsupported("(")
-
-
-def _coalesce(tokens: Tokens, begin: int, stop: int) -> tuple[Fragment, ...]:
-    """The arguments, if the whole expression is COALESCE(a, b)."""
-    if tokens.raws[begin].lower() != "coalesce" or tokens.raws[begin + 1 : begin + 2] != ["("]:
-        return ()
-    if _partner(tokens, begin + 1, stop) != stop - 1:
-        return ()
-    parts = _split(tokens, begin + 2, stop - 1)
-    return tuple(fragment(tokens, a, b) for a, b in parts) if len(parts) == 2 else ()
 
 
 def _position(tokens: Tokens, begin: int, stop: int) -> int | None:

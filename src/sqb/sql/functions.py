@@ -13,7 +13,7 @@ def _words(text: str) -> frozenset[str]:
 
 #: Deterministic functions of one row.
 SCALARS = _words("""
-    abs acos acosh add_months aes_decrypt aes_encrypt array array_append array_compact
+    abs acos acosh add_months aes_decrypt aes_encrypt aggregate array array_append array_compact
     array_contains array_distinct array_except array_insert array_intersect array_join
     array_max array_min array_position array_prepend array_remove array_repeat array_size
     array_sort array_union arrays_overlap arrays_zip ascii asin asinh atan atan2 atanh
@@ -42,7 +42,9 @@ SCALARS = _words("""
     try_cast try_divide try_element_at try_multiply try_subtract try_to_binary try_to_number
     try_to_timestamp typeof ucase unbase64 unhex unix_date unix_micros unix_millis
     unix_seconds upper url_decode url_encode weekday weekofyear width_bucket xpath xxhash64
-    year zeroifnull zip_with
+    year zeroifnull zip_with dayname make_dt_interval make_interval make_ym_interval
+    map_zip_with monthname reduce timestampadd timestampdiff to_timestamp_ltz try_make_timestamp
+    try_mod
 """)
 
 #: Functions of a group. What can be said of each is said where groups are merged.

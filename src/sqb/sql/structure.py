@@ -6,121 +6,38 @@ printed anew. What is not understood here is ``Unsupported``, and a caller then 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Callable, Iterable
+from itertools import combinations, product
 
-import msgspec
-
-from sqb.sql.fragments import Fragment, Unsupported, fragment
+from sqb.sql.conditions import QUERY_WORDS, Conditions
+from sqb.sql.fragments import Fragment, Unsupported
+from sqb.sql.query import (
+    Body,
+    Conjunct,
+    Derived,
+    Item,
+    Joined,
+    JoinWord,
+    LateralView,
+    Query,
+    Relation,
+    Select,
+    SetQuery,
+    SetWord,
+    Table,
+    Values,
+)
 from sqb.sql.tokens import Tokens
-
-JoinWord = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
-
-SetWord = Literal["union", "except", "intersect"]
 
 _CLAUSES = frozenset(
     {"FROM", "WHERE", "GROUP BY", "HAVING", "QUALIFY", "WINDOW", "LATERAL"}
     | {"ORDER BY", "SORT BY", "CLUSTER BY", "DISTRIBUTE BY", "LIMIT", "OFFSET", "|>"}
 )
 _SET_WORDS = frozenset({"UNION", "EXCEPT", "MINUS", "INTERSECT"})
+_ENDS = _CLAUSES | _SET_WORDS
 _JOIN_WORDS = frozenset(
     {"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "NATURAL"}
 )
-_OPEN, _CLOSE = frozenset({"(", "[", "{"}), frozenset({")", "]", "}"})
-
-
-class Item(msgspec.Struct, frozen=True):
-    """One entry of a select list: an expression with its name, or ``*`` of a table or of all."""
-
-    expr: Fragment | None
-    alias: str | None
-    star: tuple[str, ...] | None = None
-
-
-class Conjunct(msgspec.Struct, frozen=True):
-    """One condition of an AND chain.
-
-    ``equal`` splits ``a = b`` or ``a <=> b``. ``query`` is the sub-query of EXISTS or IN, whose
-    left side is ``value``.
-    """
-
-    expr: Fragment | None = None
-    equal: tuple[Fragment, Fragment] | None = None
-    null_safe: bool = False
-    query: Query | None = None
-    value: Fragment | None = None
-    negated: bool = False
-
-
-class Table(msgspec.Struct, frozen=True):
-    """A name in FROM, by the offset of its reference in the text."""
-
-    start: int
-    alias: str
-
-
-class Derived(msgspec.Struct, frozen=True):
-    """A query in FROM."""
-
-    query: Query
-    alias: str | None
-    columns: tuple[str, ...] = ()
-
-
-class Joined(msgspec.Struct, frozen=True):
-    """A join: the next relation and how it is joined to what stands before it."""
-
-    kind: JoinWord
-    relation: Relation
-    on: tuple[Conjunct, ...] = ()
-    using: tuple[str, ...] = ()
-    natural: bool = False
-
-
-class LateralView(msgspec.Struct, frozen=True):
-    """LATERAL VIEW: a generator beside each row."""
-
-    outer: bool
-    generator: Fragment
-    alias: str
-    columns: tuple[str, ...]
-
-
-Relation = Table | Derived
-
-
-class Select(msgspec.Struct, frozen=True):
-    """One SELECT block."""
-
-    distinct: bool
-    items: tuple[Item, ...]
-    first: Relation | None
-    joins: tuple[Joined, ...] = ()
-    laterals: tuple[LateralView, ...] = ()
-    where: tuple[Conjunct, ...] = ()
-    group: tuple[Fragment, ...] = ()
-    group_all: bool = False
-    having: tuple[Conjunct, ...] = ()
-    qualify: tuple[Conjunct, ...] = ()
-
-
-class SetQuery(msgspec.Struct, frozen=True):
-    """Two queries combined."""
-
-    kind: SetWord
-    all: bool
-    left: Body
-    right: Body
-
-
-Body = Select | SetQuery
-
-
-class Query(msgspec.Struct, frozen=True):
-    """A query with its CTEs; ``ctes`` are seen by those after them and by the body."""
-
-    ctes: tuple[tuple[str, tuple[str, ...], Query], ...]
-    body: Body
 
 
 def structure(tokens: Tokens) -> Query:
@@ -128,104 +45,11 @@ def structure(tokens: Tokens) -> Query:
     count = len(tokens.raws)
     while count and tokens.raws[count - 1] == ";":
         count -= 1
-    reader = _Reader(tokens, 0, count)
-    query = reader.query()
-    reader.end()
-    return query
+    return _Reader(tokens, 0, count).whole()
 
 
-class _Reader:
-    """A cursor over the tokens ``[at, stop)``."""
-
-    def __init__(self, tokens: Tokens, at: int, stop: int) -> None:
-        self.tokens = tokens
-        self.at = at
-        self.stop = stop
-
-    # Tokens
-
-    def word(self, ahead: int = 0) -> str:
-        i = self.at + ahead
-        return " ".join(self.tokens.raws[i].upper().split()) if i < self.stop else ""
-
-    def take(self, *words: str) -> bool:
-        if all(self.word(n) == word for n, word in enumerate(words)):
-            self.at += len(words)
-            return True
-        return False
-
-    def need(self, word: str) -> None:
-        if not self.take(word):
-            raise Unsupported(self.word() or "the end of the query")
-
-    def end(self) -> None:
-        if self.at < self.stop:
-            raise Unsupported(self.word())
-
-    def name(self) -> str:
-        raw = self.tokens.raws[self.at] if self.at < self.stop else ""
-        quoted = raw.startswith("`")
-        if not quoted and not raw.replace("_", "a").isalnum():
-            raise Unsupported(raw or "the end of the query")
-        self.at += 1
-        return raw[1:-1].replace("``", "`") if quoted else raw
-
-    def inner(self) -> _Reader:
-        """What stands between this parenthesis and its partner; the cursor goes behind it."""
-        self.need("(")
-        begin, depth = self.at, 1
-        while self.at < self.stop:
-            word = self.word()
-            depth += (word in _OPEN) - (word in _CLOSE)
-            if not depth:
-                found = _Reader(self.tokens, begin, self.at)
-                self.at += 1
-                return found
-            self.at += 1
-        raise Unsupported("(")
-
-    def until(self, words: Iterable[str]) -> _Reader:
-        """Everything up to one of ``words`` outside parentheses and CASE."""
-        begin, depth, wanted = self.at, 0, frozenset(words)
-        while self.at < self.stop:
-            word = self.word()
-            if not depth and word in wanted and not self._within_expression(word):
-                break
-            depth += (word in _OPEN or word == "CASE") - (word in _CLOSE or word == "END")
-            self.at += 1
-        return _Reader(self.tokens, begin, self.at)
-
-    def _within_expression(self, word: str) -> bool:
-        # IS DISTINCT FROM, and the functions left(), right()
-        if word == "FROM":
-            return self.tokens.raws[self.at - 1].upper() == "DISTINCT"
-        if word == "EXCEPT":  # SELECT * EXCEPT (a)
-            return self.tokens.raws[self.at - 1] == "*"
-        if word in ("LEFT", "RIGHT", "ANTI", "SEMI", "FULL"):
-            return self.word(1) == "("
-        return False
-
-    def split(self, separator: str) -> list[_Reader]:
-        """The parts between separators outside parentheses, CASE and BETWEEN."""
-        parts: list[_Reader] = []
-        begin, depth, between = self.at, 0, 0
-        while self.at < self.stop:
-            word = self.word()
-            depth += (word in _OPEN or word == "CASE") - (word in _CLOSE or word == "END")
-            if not depth and word == "BETWEEN":
-                between += 1
-            elif not depth and word == separator:
-                if word == "AND" and between:
-                    between -= 1
-                else:
-                    parts.append(_Reader(self.tokens, begin, self.at))
-                    begin = self.at + 1
-            self.at += 1
-        parts.append(_Reader(self.tokens, begin, self.stop))
-        return parts
-
-    def fragment(self) -> Fragment:
-        return fragment(self.tokens, self.at, self.stop)
+class _Reader(Conditions):
+    """Reads queries."""
 
     # Queries
 
@@ -238,7 +62,7 @@ class _Reader:
                 name = self.name()
                 names = self._names() if self.word() == "(" else ()
                 self.need("AS")
-                ctes.append((name, names, self._whole(self.inner())))
+                ctes.append((name, names, self.inner().whole()))
                 if not self.take(","):
                     break
         body = self._union()
@@ -248,14 +72,8 @@ class _Reader:
             raise Unsupported(self.word())
         return Query(tuple(ctes), body)
 
-    def _whole(self, reader: _Reader) -> Query:
-        query = reader.query()
-        reader.end()
-        return query
-
     def _names(self) -> tuple[str, ...]:
-        inner = self.inner()
-        return tuple(part.name() for part in inner.split(","))
+        return tuple(part.name() for part in self.inner().split(","))
 
     def _union(self) -> Body:
         left = self._intersect()
@@ -277,17 +95,33 @@ class _Reader:
 
     def _block(self) -> Body:
         if self.word() == "(":
-            query = self._whole(self.inner())
+            query = self.inner().whole()
             if query.ctes:
                 raise Unsupported("WITH inside a set operation")
             return query.body
+        if self.take("VALUES"):
+            return self._values()
         self.need("SELECT")
         return self._select()
 
+    def _values(self) -> Values:
+        rows: list[tuple[Fragment, ...]] = []
+        while True:
+            if self.word() != "(":
+                raise Unsupported("VALUES without parentheses")
+            rows.append(tuple(part.fragment() for part in self.inner().split(",")))
+            if not self.take(","):
+                break
+        if len({len(row) for row in rows}) != 1:
+            raise Unsupported("VALUES of different widths")
+        return Values(tuple(rows))
+
     def _select(self) -> Select:
+        while self.word().startswith("/*+"):  # a hint says how, not what
+            self.at += 1
         self.take("ALL")
         distinct = self.take("DISTINCT")
-        listed = self.until(_CLAUSES | _SET_WORDS)
+        listed = self.until(_ENDS)
         items = tuple(part._item() for part in listed.split(","))
         first: Relation | None = None
         joins: list[Joined] = []
@@ -297,20 +131,16 @@ class _Reader:
             joins = self._joins()
             while self.take("LATERAL", "VIEW"):
                 laterals.append(self._lateral_view())
-        ends = _CLAUSES | _SET_WORDS
-        where = self._conjuncts("WHERE", ends)
+        where = self.conjuncts("WHERE", _ENDS)
         group: tuple[Fragment, ...] = ()
-        group_all = False
+        group_all, sets = False, None
         if self.take("GROUP BY"):
-            grouped = self.until(ends)
-            for n in range(grouped.stop - grouped.at):
-                if grouped.word(n) in ("ROLLUP", "CUBE", "GROUPING SETS", "GROUPING", "SETS"):
-                    raise Unsupported(grouped.word(n))
+            grouped = self.until(_ENDS)
             group_all = grouped.word() == "ALL" and grouped.stop - grouped.at == 1
             if not group_all:
-                group = tuple(part.fragment() for part in grouped.split(","))
-        having = self._conjuncts("HAVING", ends)
-        qualify = self._conjuncts("QUALIFY", ends)
+                group, sets = grouped._grouping()
+        having = self.conjuncts("HAVING", _ENDS)
+        qualify = self.conjuncts("QUALIFY", _ENDS)
         if self.word() not in ("", "ORDER BY", *_SET_WORDS):
             raise Unsupported(self.word())
         return Select(
@@ -322,6 +152,7 @@ class _Reader:
             where,
             group,
             group_all,
+            sets,
             having,
             qualify,
         )
@@ -329,20 +160,27 @@ class _Reader:
     def _item(self) -> Item:
         words = [self.word(n) for n in range(self.stop - self.at)]
         if words and words[-1] == "*" and (len(words) == 1 or words[-2] == "."):
-            qualifiers = []
-            while self.word() != "*":
-                qualifiers.append(self.name())
-                self.need(".")
-            return Item(None, None, tuple(qualifiers))
-        if words and words[0] == "*":
-            raise Unsupported("* EXCEPT")
+            return Item(None, None, self._qualifiers())
+        if "*" in words and words[words.index("*") + 1 :][:2] == ["EXCEPT", "("]:
+            qualifiers = self._qualifiers()
+            self.need("EXCEPT")
+            without = self._names()
+            self.end()
+            return Item(None, None, qualifiers, without)
         alias = None
         stop = self.stop
         if len(words) > 2 and words[-2] == "AS":
             alias, stop = self._last_name(), stop - 2
         elif len(words) > 1 and self._implicit_alias():
             alias, stop = self._last_name(), stop - 1
-        return Item(fragment(self.tokens, self.at, stop), alias)
+        return Item(self.span(self.at, stop), alias)
+
+    def _qualifiers(self) -> tuple[str, ...]:
+        qualifiers: list[str] = []
+        while not self.take("*"):
+            qualifiers.append(self.name())
+            self.need(".")
+        return tuple(qualifiers)
 
     def _last_name(self) -> str:
         return _Reader(self.tokens, self.stop - 1, self.stop).name()
@@ -359,95 +197,74 @@ class _Reader:
         plain = before.replace("_", "a").isalnum() and before.upper() not in _OPERATORS
         return ends or plain
 
-    def _conjuncts(self, word: str, ends: Iterable[str]) -> tuple[Conjunct, ...]:
-        if not self.take(word):
-            return ()
-        return self.until(ends)._chain()
+    # Groups
 
-    def _chain(self) -> tuple[Conjunct, ...]:
-        out: list[Conjunct] = []
-        for part in self.split("AND"):
-            out += part._condition()
-        return tuple(out)
+    def _grouping(self) -> tuple[tuple[Fragment, ...], tuple[tuple[int, ...], ...] | None]:
+        """All expressions that are grouped by; and, where not all are always, in which sets."""
+        group: list[Fragment] = []
+        choices: list[list[tuple[int, ...]]] = []
+        plain = True
+        for part in self.split(","):
+            word = part.word()
+            if word not in ("ROLLUP", "CUBE", "GROUPING SETS"):
+                choices.append([(len(group),)])
+                group.append(part.fragment())
+                continue
+            plain = False
+            part.at += 1
+            places = part._group_units(group)
+            part.end()
+            choices.append(_SETS[word](places))
+        if plain:
+            return tuple(group), None
+        sets = tuple(tuple(n for unit in chosen for n in unit) for chosen in product(*choices))
+        return tuple(group), sets
 
-    def _condition(self) -> list[Conjunct]:
-        if self._wrapped():
-            inner = self.inner()
-            if inner._count("OR") == 0:
-                return list(inner._chain())
-            return [Conjunct(self._back(inner))]
-        negated = self.word() == "NOT" and self.word(1) == "EXISTS"
-        if negated or self.word() == "EXISTS":
-            self.at += 2 if negated else 1
-            query = self._whole(self.inner())
-            self.end()
-            return [Conjunct(query=query, negated=negated)]
-        found = self._in()
-        if found is not None:
-            return [found]
-        for sign, null_safe in (("=", False), ("==", False), ("<=>", True)):
-            if self._count(sign) == 1 and self._count("OR") == 0 and self._count("NOT") == 0:
-                left, right = self._halves(sign)
-                whole = self.fragment()
-                return [Conjunct(whole, (left.fragment(), right.fragment()), null_safe)]
-        return [Conjunct(self.fragment())]
-
-    def _wrapped(self) -> bool:
-        if self.word() != "(":
-            return False
-        probe = _Reader(self.tokens, self.at, self.stop)
-        inner = probe.inner()
-        return probe.at == self.stop and inner.word() not in ("SELECT", "WITH")
-
-    def _back(self, inner: _Reader) -> Fragment:
-        return fragment(self.tokens, inner.at - 1, inner.stop + 1)
-
-    def _in(self) -> Conjunct | None:
-        if self._count("IN") != 1 or self._count("OR"):
-            return None
-        left, right = self._halves("IN")
-        if right.word() != "(" or right.word(1) not in ("SELECT", "WITH"):
-            return None
-        negated = left.stop > left.at and self.tokens.raws[left.stop - 1].upper() == "NOT"
-        value = fragment(self.tokens, left.at, left.stop - negated)
-        query = self._whole(right.inner())
-        right.end()
-        return Conjunct(query=query, value=value, negated=negated)
-
-    def _count(self, wanted: str) -> int:
-        depth = found = 0
-        for i in range(self.stop - self.at):
-            word = self.word(i)
-            depth += (word in _OPEN or word == "CASE") - (word in _CLOSE or word == "END")
-            found += not depth and word == wanted
-        return found
-
-    def _halves(self, sign: str) -> tuple[_Reader, _Reader]:
-        probe = _Reader(self.tokens, self.at, self.stop)
-        left = probe.until({sign})
-        return left, _Reader(self.tokens, probe.at + 1, self.stop)
+    def _group_units(self, group: list[Fragment]) -> list[tuple[int, ...]]:
+        """The entries between parentheses, each one expression or several in parentheses."""
+        units: list[tuple[int, ...]] = []
+        for part in self.inner().split(","):
+            if part.word() in ("ROLLUP", "CUBE", "GROUPING SETS"):
+                raise Unsupported(f"{part.word()} inside grouping sets")
+            inside = part.inner() if part.wrapped() else part
+            unit: list[int] = []
+            for one in inside.split(",") if inside.at < inside.stop else []:
+                unit.append(len(group))
+                group.append(one.fragment())
+            units.append(tuple(unit))
+        return units
 
     # Relations
 
     def _relation(self) -> Relation:
         if self.word() == "LATERAL":
             raise Unsupported("LATERAL")
+        if self.word() == "VALUES":
+            return self._derived(Query((), self._block()))
         if self.word() == "(":
             inner = self.inner()
-            if inner.word() not in ("SELECT", "WITH", "("):
+            if inner.word() not in (*QUERY_WORDS, "VALUES", "("):
                 raise Unsupported("a join in parentheses")
-            query = self._whole(inner)
-            alias = self._alias()
-            return Derived(query, alias, self._names() if alias and self.word() == "(" else ())
+            return self._derived(inner.whole())
         start = self.tokens.parsed[self.at].start
         name = self.name()
         while self.take("."):
             name = self.name()
         if self.word() == "(" and name in ("__ref", "__source", "__seed"):
             name = self.inner().tokens.parsed[self.at - 2].text
-        if self.word() in ("(", "VERSION", "TIMESTAMP", "FOR", "TABLESAMPLE", "PIVOT", "UNPIVOT"):
+        if self.word() in ("(", *_TABLE_WORDS):
             raise Unsupported(self.word())
-        return Table(start, self._alias() or name)
+        alias = self._alias()
+        if self.word() in ("(", *_TABLE_WORDS):
+            raise Unsupported(f"{self.word()} behind {alias or name}")
+        return Table(start, alias or name)
+
+    def _derived(self, query: Query) -> Derived:
+        alias = self._alias()
+        names = self._names() if alias and self.word() == "(" else ()
+        if self.word() in _TABLE_WORDS:
+            raise Unsupported(self.word())
+        return Derived(query, alias, names)
 
     def _alias(self) -> str | None:
         if self.take("AS"):
@@ -473,7 +290,7 @@ class _Reader:
             if self.take("USING"):
                 using = self._names()
             else:
-                on = self._conjuncts("ON", _CLAUSES | _SET_WORDS | _JOIN_WORDS | {","})
+                on = self.conjuncts("ON", _ENDS | _JOIN_WORDS | {","})
             out.append(Joined(kind, relation, on, using, natural))
 
     def _join_word(self) -> JoinWord:
@@ -493,7 +310,7 @@ class _Reader:
         begin = self.at
         self.name()
         self.inner()
-        generator = fragment(self.tokens, begin, self.at)
+        generator = self.span(begin, self.at)
         alias = self.name() if self.word() != "AS" else ""
         names: list[str] = []
         if self.take("AS"):
@@ -503,6 +320,26 @@ class _Reader:
         return LateralView(outer, generator, alias, tuple(names))
 
 
+Units = list[tuple[int, ...]]
+
+
+def _flat(units: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(n for unit in units for n in unit)
+
+
+def _rollup(units: Units) -> Units:
+    return [_flat(units[:n]) for n in range(len(units), -1, -1)]
+
+
+def _cube(units: Units) -> Units:
+    return [_flat(chosen) for n in range(len(units), -1, -1) for chosen in combinations(units, n)]
+
+
+_SETS: dict[str, Callable[[Units], Units]] = {
+    "ROLLUP": _rollup,
+    "CUBE": _cube,
+    "GROUPING SETS": lambda units: units,
+}
 _JOIN_KINDS: dict[tuple[str, ...], JoinWord] = {
     (): "inner",
     ("INNER",): "inner",
@@ -515,13 +352,8 @@ _JOIN_KINDS: dict[tuple[str, ...], JoinWord] = {
     ("ANTI",): "anti",
     ("LEFT", "ANTI"): "anti",
 }
-_NOT_ALIASES = (
-    _CLAUSES
-    | _SET_WORDS
-    | _JOIN_WORDS
-    | frozenset({"ON", "USING", ",", ")", "(", "VERSION", "TIMESTAMP", "FOR", "TABLESAMPLE"})
-    | frozenset({"PIVOT", "UNPIVOT"})
-)
+_TABLE_WORDS = ("VERSION", "TIMESTAMP", "FOR", "TABLESAMPLE", "PIVOT", "UNPIVOT")
+_NOT_ALIASES = _ENDS | _JOIN_WORDS | frozenset({"ON", "USING", ",", ")", "(", *_TABLE_WORDS})
 _OPERATORS = frozenset(
     {"AND", "OR", "NOT", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "BETWEEN", "DIV", "CASE", "WHEN"}
     | {"THEN", "ELSE", "DISTINCT", "ALL", "DATE", "TIMESTAMP", "INTERVAL", "FROM", "ESCAPE"}

@@ -23,6 +23,32 @@ class Consumed(msgspec.Struct, frozen=True, array_like=True):
     place: str = ""
 
 
+class Spent(msgspec.Struct, frozen=True, array_like=True):
+    """What one run of a table took, and what was thought before.
+
+    ``plain`` are the seconds of the coarse model for the way that was taken, ``guess`` those that
+    were foreseen, ``full`` those foreseen for a rebuild. ``code`` says why it was a rebuild, and
+    ``lost`` the seconds of a refresh that was given up for it.
+    """
+
+    run: str
+    way: str
+    seconds: float
+    plain: float | None = None
+    guess: float | None = None
+    full: float | None = None
+    bytes: int | None = None
+    changed: int | None = None
+    keys: int | None = None
+    written: int | None = None
+    code: str = ""
+    lost: float = 0.0
+
+
+#: So many runs of each way are remembered.
+_REMEMBERED = 6
+
+
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """One relation's origin. ``snapshot`` and ``uuid`` name the commit it speaks of.
 
@@ -33,9 +59,11 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     views: what a refresh by rows starts from, so upkeep must keep it. ``seen`` says of each source
     that is watched by a value which version of it gave the value. ``owner`` names the project and
     the target schema it was built for. ``clock`` has the constants as its queries, and the views
-    they see through, found them; ``rules`` the version of the rules of row-level refresh.
-    ``kept`` says that it holds rows that its query does not give back: ``history``, or ``forward``
-    where an older definition made them. ``ts`` is in microseconds since the epoch.
+    they see through, found them; ``rules`` the version of the rules of row-level refresh;
+    ``files`` a mark for each file of a source whose files never change. ``spent`` has its last
+    runs, the newest last; ``refreshes`` counts those by rows since the last rebuild. ``kept`` says
+    that it holds rows that its query does not give back: ``history``, or ``forward`` where an
+    older definition made them. ``ts`` is in microseconds since the epoch.
     """
 
     node: str
@@ -62,6 +90,9 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     owner: str = ""
     clock: dict[str, str] = {}
     rules: str = ""
+    files: dict[str, list[str]] = {}
+    spent: tuple[Spent, ...] = ()
+    refreshes: int = 0
     kept: str = ""
 
     def read(self) -> dict[str, str]:
@@ -71,6 +102,15 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     def consumed(self) -> dict[str, Consumed]:
         """The inputs by name."""
         return {item.name: item for item in self.inputs}
+
+
+def remembered(before: tuple[Spent, ...], run: Spent) -> tuple[Spent, ...]:
+    """The runs to remember after one more."""
+    runs = (*before, run)
+    kept = []
+    for way in {spent.way for spent in runs}:
+        kept += [i for i, spent in enumerate(runs) if spent.way == way][-_REMEMBERED:]
+    return tuple(runs[i] for i in sorted(kept))
 
 
 def owner_of(config: Config) -> str:

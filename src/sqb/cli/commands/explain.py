@@ -12,6 +12,7 @@ from sqb.cli.render.waiting import Waiting
 
 if TYPE_CHECKING:
     from sqb.execution.explaining import Explanation
+    from sqb.execution.foreseeing import Moved
 
 
 def explain(call: Call, *, model: str) -> None:
@@ -46,12 +47,27 @@ def explain(call: Call, *, model: str) -> None:
                 ],
                 "built": _built(found),
                 "sql": found.sql,
+                "changes": [_change(item) for item in found.moved],
+                "steps": [{"name": step, "sql": sql} for step, sql in found.steps],
             }
         )
         return
     from sqb.cli.render.explain_text import show_explanation
 
     show_explanation(found, call.out, project.config.catalog.name)
+
+
+def _change(item: Moved) -> dict[str, Any]:
+    change = item.change
+    return {
+        "name": item.name,
+        "way": change.way,
+        "old": change.old,
+        "new": change.new,
+        "added": change.added_rows,
+        "removed": change.removed_rows,
+        "why": change.reason or None,
+    }
 
 
 def _built(found: Explanation) -> dict[str, Any] | None:

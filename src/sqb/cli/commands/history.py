@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from sqb.cli.call import SELECTION, Call, offer
 from sqb.cli.call import command as sqb_command
-from sqb.cli.render.words import count, some
+from sqb.cli.render.words import count, duration, fit, some
 from sqb.errors import SqbError, did_you_mean
 
+if TYPE_CHECKING:
+    from sqb.state.experience import Experience
+    from sqb.state.record import Record
 
-def history(call: Call, *, model: str | None, limit: int | None) -> None:
+
+#: The column that holds a record.
+_RECORD = "metadata_json_b64"
+
+
+def history(call: Call, *, model: str | None, limit: int | None, strategies: bool) -> None:
     """Print runs, newest first."""
     from sqb.state.tables import FINGERPRINTS, record_of
 
@@ -29,12 +38,15 @@ def history(call: Call, *, model: str | None, limit: int | None) -> None:
             f"there is no model or seed named `{model}`, and there was none",
             help=did_you_mean(model, known) or "`sqb ls` lists all nodes",
         )
+    if strategies:
+        _strategies(call, [record for row in rows if (record := record_of(row[_RECORD]))])
+        return
     runs: dict[str, dict[str, Any]] = {}
     for row in rows:
         run = runs.setdefault(
             row["run_id"], {"run_id": row["run_id"], "ts": row["ts"], "nodes": []}
         )
-        record = record_of(row["metadata_json_b64"])
+        record = record_of(row[_RECORD])
         run["nodes"].append(
             {
                 "name": row["node_name"],
@@ -82,6 +94,54 @@ def _show(call: Call, runs: list[dict[str, Any]], model: str | None, limit: int)
         out.line(f"… {older}; --limit {len(runs)} shows all", dim=True)
 
 
+def strategies_document(found: list[Experience]) -> dict[str, Any]:
+    """``history --strategies --json``; its fields are a promise."""
+    nodes = [
+        {
+            "name": item.name,
+            "strategies": msgspec.to_builtins(item.ways),
+            "judged": item.known,
+            "right": item.right,
+            "accuracy": item.accuracy,
+            "regret_seconds": item.regret,
+        }
+        for item in found
+    ]
+    return {"schema_version": 1, "nodes": nodes}
+
+
+def _strategies(call: Call, records: list[Record]) -> None:
+    """How tables were brought up to date, and how well that was foreseen."""
+    from sqb.state.experience import experience, runs_of
+
+    found = [experience(name, runs) for name, runs in sorted(runs_of(records).items())]
+    if call.out.json:
+        call.out.document(strategies_document(found))
+        return
+    out = call.out
+    if not found:
+        out.important("No table was built yet")
+        return
+    width = min(max(len("model"), *(len(item.name) for item in found)), 32)
+    head = f"{'model':<{width}}  {'strategy':<12}  {'runs':>4}  {'took':>7}  {'foreseen':>8}  right"
+    out.important(head, dim=True)
+    for item in found:
+        for place, way in enumerate(item.ways):
+            guess = duration(way.predicted) if way.predicted is not None else ""
+            name = item.name if place == 0 else ""
+            judged = f"{item.right} of {item.known}" if item.known and place == 0 else ""
+            line = f"{fit(name, width)}  {way.name:<12}  {way.runs:>4}  "
+            line += f"{duration(way.seconds):>7}  {guess:>8}  {judged}"
+            out.important(line.rstrip())
+    known, right = sum(item.known for item in found), sum(item.right for item in found)
+    if known:
+        regret = duration(sum(item.regret for item in found))
+        share = f"{100 * right / known:.0f} %"
+        out.important(f"the cheaper way was foreseen in {share} of {known} runs; regret {regret}")
+    else:
+        out.important("no choice can be judged yet: that takes runs of both kinds", dim=True)
+
+
 _function = click.argument("model", required=False, shell_complete=offer("node"))(
     click.option(
         "--limit",
@@ -89,7 +149,14 @@ _function = click.argument("model", required=False, shell_complete=offer("node")
         type=click.IntRange(min=1),
         metavar="N",
         help="How many runs to show; 20 as text, all as JSON.",
-    )(history)
+    )(
+        click.option(
+            "--strategies",
+            envvar="SQB_STRATEGIES",
+            is_flag=True,
+            help="Show how tables were brought up to date, and how well that was foreseen.",
+        )(history)
+    )
 )
 
 command = sqb_command(
@@ -98,6 +165,7 @@ command = sqb_command(
     example="""
 sqb history
 sqb history fct_orders --limit 5
+sqb history --strategies
 """,
     hides=(*SELECTION, "verbose"),
 )(_function)

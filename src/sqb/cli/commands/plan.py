@@ -20,7 +20,7 @@ def plan(
     *,
     force: bool,
     full_refresh: bool,
-    refresh: str | None,  # noqa: ARG001 - decided while running
+    refresh: str | None,
     fail_on: tuple[str, ...],
     **later: Any,
 ) -> int:
@@ -32,6 +32,7 @@ def plan(
             call.exclude,
             force=force,
             full_refresh=full_refresh,
+            refresh=refresh,
             listener=Waiting(call).hear,
         )
     if call.out.json:

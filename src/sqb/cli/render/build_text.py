@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sqb.cli.output import Output
 from sqb.cli.render.errors import error_text
 from sqb.cli.render.plan_text import show_warnings
+from sqb.cli.render.strategy_text import outcome
 from sqb.cli.render.words import count, duration, some, words
 from sqb.execution.events import BuildResult, NodeResult
 from sqb.planning.plan import Plan
@@ -64,7 +65,9 @@ class ResultLines:
         start = f"  {number}  {node.materialized:<{self._kinds}}  "
         name = f"{node.name:<{self._names}}"
         if result.status == "current":
-            tail = out.style(f"{word} ({words(result.reason)})", fg=colour)
+            cut_off = result.reason == "upstream_unchanged"
+            why = words(result.reason) if cut_off else "another build made it"
+            tail = out.style(f"{word} ({why})", fg=colour)
             return f"{out.style(start, dim=True)}{name}  {tail}"
         rows = (
             count(result.rows.total, "row") if result.rows and result.rows.total is not None else ""
@@ -72,10 +75,12 @@ class ResultLines:
         took = duration(result.seconds) if result.status != "blocked" else ""
         middle = f"  {word:<9}"
         tail = f"{rows:>{_ROWS}}{took:>{_SECONDS + 1}}".rstrip()
-        reason = "" if result.status == "blocked" else f"  {words(node.reason)}"
+        room = out.width - len(start) - len(name) - len(middle) - len(tail)
         # the reason is a comfort, the rest is the result
-        if len(start) + len(name) + len(middle) + len(tail) + len(reason) > out.width:
-            reason = ""
+        reason = "" if result.status == "blocked" else f"  {words(node.reason)}"
+        how, short = (f"  {text}" if text else "" for text in outcome(result))
+        texts = (how + reason, how, short + reason, reason) if how else (reason,)
+        reason = next((text for text in texts if len(text) <= room), "")
         styled = out.style(start, dim=True) + name + out.style(middle, fg=colour)
         return (styled + tail + out.style(reason, dim=True)).rstrip()
 

@@ -78,6 +78,7 @@ def _ended(node: PlannedNode, result: NodeResult) -> dict[str, Any]:
         "rows": msgspec.to_builtins(result.rows),
         "seconds": round(result.seconds, 3),
         "error": result.error,
+        "strategy": msgspec.to_builtins(result.strategy or node.strategy),
         "audits": [],
         "tests": [],
         **_blocked_by(result),

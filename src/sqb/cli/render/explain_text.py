@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqb.cli.output import Output
 from sqb.cli.render.plan_text import diff_lines
+from sqb.cli.render.strategy_text import lines
 from sqb.cli.render.words import NOTES, count, moved_from, some, words, wrapped
 
 if TYPE_CHECKING:
@@ -30,15 +31,14 @@ def show_explanation(found: Explanation, out: Output, catalog: str) -> None:
         ("why", why(node)),
         ("relation", f"{catalog}.{expected.namespace}.{expected.relation}"),
         ("last built", _built(found)),
-        ("strategy", f"{node.strategy.name}: {node.strategy.why}" if node.strategy else ""),
         ("upstream", some(found.upstream, out.width - _LABELS) if found.upstream else "none"),
         ("downstream", some(found.downstream, out.width - _LABELS) if found.downstream else "none"),
     ]
-    for label, text in fields:
-        if text:
-            for i, line in enumerate(wrapped(text, out.width - _LABELS, "")):
-                shown = f"{label if i == 0 else '':<{_LABELS}}"
-                out.important(out.style(shown, dim=True) + line)
+    _labelled(fields, out)
+    how = lines(node.strategy, found.moved) if node.action == "run" else []
+    if how:
+        out.important()
+        _labelled(how, out)
     if found.inputs:
         out.important()
         _inputs(found.inputs, out)
@@ -49,9 +49,25 @@ def show_explanation(found: Explanation, out: Output, catalog: str) -> None:
             out.important(line)
     if found.sql:
         out.important()
-        out.important("the SQL that a build would send", dim=True)
+        by_rows = bool(found.steps) and node.strategy is not None and node.strategy.name != "full"
+        whole = "the SQL of a rebuild" if by_rows else "the SQL that a build would send"
+        more = "; -v shows that of a refresh by rows" if found.steps and not out.verbose else ""
+        out.important(whole + more, dim=True)
         for line in found.sql.strip().splitlines():
             out.important(f"  {line}".rstrip())
+    if found.steps and out.verbose:
+        out.important()
+        out.important("the steps of a refresh by rows, each over those before it", dim=True)
+        for name, sql in found.steps:
+            out.important(f"  {out.style(name, dim=True)}  {sql}")
+
+
+def _labelled(fields: Sequence[tuple[str, str]], out: Output) -> None:
+    for label, text in fields:
+        if text:
+            for i, line in enumerate(wrapped(text, out.width - _LABELS, "")):
+                shown = f"{label if i == 0 else '':<{_LABELS}}"
+                out.important(out.style(shown, dim=True) + line)
 
 
 def why(node: PlannedNode) -> str:

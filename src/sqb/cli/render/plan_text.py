@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sqb.cli.output import Output
+from sqb.cli.render.strategy_text import title as title_of
 from sqb.cli.render.words import (
     MOVED,
     NOTES,
@@ -17,7 +18,7 @@ from sqb.cli.render.words import (
     words,
     wrapped,
 )
-from sqb.planning.plan import Plan, PlannedNode, PlanWarning
+from sqb.planning.plan import Plan, PlannedNode, PlanWarning, Strategy
 
 #: Lines of a diff that are shown without ``-v``.
 DIFF_LINES = 20
@@ -43,6 +44,9 @@ def show_plan(plan: Plan, out: Output, seconds: float) -> None:
         for node in shown:
             for text in node_lines(node, out, width, kinds):
                 out.line(text)
+            if out.verbose and node.strategy is not None and node.materialized == "table":
+                for text in wrapped(_how(node.strategy), out.width - 6, ""):
+                    out.line(f"      {text}", dim=True)
             if node.diff and diffs >= ALL_DIFF_LINES and not out.verbose:
                 hidden += 1
             elif node.diff:
@@ -111,6 +115,11 @@ def node_lines(node: PlannedNode, out: Output, width: int, kinds: int) -> list[s
     if len(detail) > room:
         return [styled.rstrip(), f"      {detail}"]
     return [f"{styled}  {detail}"]
+
+
+def _how(strategy: Strategy) -> str:
+    """The strategy in short: what is done and why not less."""
+    return f"{title_of(strategy)}, {strategy.why}"
 
 
 def _detail(node: PlannedNode, width: int) -> str:

@@ -19,8 +19,10 @@ from sqb.execution.kinds.whole import aligned, altering, evolution, netted, step
 from sqb.execution.reading import statement, tables_read
 from sqb.execution.rows import RowRefresh, refresh_rows
 from sqb.execution.run import Run
-from sqb.execution.signed_write import SIGNED, Alter, Work, write_change
+from sqb.execution.signed_write import Alter, Change, Work, measured, write_change
+from sqb.execution.sizes import sizes_of
 from sqb.execution.statement import projected
+from sqb.execution.steps import Steps
 from sqb.execution.table import Outcome, write_table
 from sqb.execution.understanding import at_moment
 from sqb.planning.plan import PlanWarning, Strategy
@@ -39,7 +41,7 @@ from sqb.sql.fragments import Unsupported
 from sqb.state.record import Record
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    pass
 
 #: Values that are another for every row and run: two evaluations have no row in common.
 _NEVER_EQUAL = frozenset({"rand", "randn", "random", "uuid", "shuffle"})
@@ -66,10 +68,11 @@ def carry(job: Job) -> Outcome:
     return msgspec.structs.replace(done, strategy=strategy)
 
 
-def append_rows(job: Job, work: Work, frame: DataFrame, alter: Alter | None = None) -> Outcome:
+def append_change(
+    job: Job, work: Work, steps: Steps, change: Change, alter: Alter | None = None
+) -> Outcome:
     """Add what comes of a computed change; what went is told, or refused."""
-    row = frame.selectExpr(f"coalesce(sum(greatest(-{WEIGHT}, 0)), 0) AS gone").first()
-    gone = int(row["gone"]) if row is not None else 0
+    gone = change.gone
     if gone and job.kind.retraction == "error":
         raise SqbError(
             "X009",
@@ -79,9 +82,9 @@ def append_rows(job: Job, work: Work, frame: DataFrame, alter: Alter | None = No
             "the new rows and leaves the old ones",
             exit_code=1,
         )
-    coming = frame.where(f"{WEIGHT} > 0")
-    coming.createOrReplaceTempView(SIGNED)
-    done = write_change(work, coming, alter)
+    if gone:
+        change = measured(steps, change.frame.where(f"{WEIGHT} > 0"))
+    done = write_change(work, change, alter)
     if not gone:
         return done
     message = (
@@ -94,6 +97,8 @@ def append_rows(job: Job, work: Work, frame: DataFrame, alter: Alter | None = No
 
 class AppendRefresh(RowRefresh):
     """The change of a log by rows."""
+
+    plain = False
 
     def __init__(self, job: Job) -> None:
         super().__init__(job.run, job.session, job.node, job.states, job.layout)
@@ -130,14 +135,14 @@ class AppendRefresh(RowRefresh):
         )
         return self.session.sql(sql).first() is None
 
-    def option(
-        self,
-        choice: Choice,
-        situation: Situation,  # noqa: ARG002 - a log has no other way to compare with
-        rows: Mapping[str, int | None],  # noqa: ARG002
-    ) -> Option:
+    def weigh(self, work: Work, plan: Plan, sources: Mapping[str, Source]) -> None:  # noqa: ARG002
+        """A log has no rebuild to compare with."""
+        self.sizes = sizes_of(work.base, work.record, sources)
+
+    def option(self, choice: Choice, situation: Situation) -> Option:  # noqa: ARG002
         for option in choice.options:
             if isinstance(option, Append | BagMerge):
+                self.account.take(option.name, None, None, self.sizes)
                 return option
         last = choice.rejected[-1]
         raise Refused(last.code, last.why)
@@ -153,8 +158,8 @@ class AppendRefresh(RowRefresh):
             return Signed(script.add("change", sql, (option.change,)))
         return Signed(netted_steps(script, cols, [(option.change, WEIGHT)], target))
 
-    def write(self, work: Work, frame: DataFrame) -> Outcome:
-        return append_rows(self.job, work, frame)
+    def write(self, work: Work, change: Change) -> Outcome:
+        return append_change(self.job, work, self.steps, change)
 
 
 def told(sources: Mapping[str, Source], left_out: set[str]) -> str:
@@ -245,8 +250,8 @@ def _difference(job: Job) -> tuple[Outcome, str]:
             aligned(evolved, f"(\n{job.sent.text}\n) AS sqb_q"),
             aligned(evolved, f"(\n{old}\n) AS sqb_q"),
         )
-        frame = steps.compute(SIGNED, job.session.sql(sql))
-        done = append_rows(job, work, frame, altering(work, evolved))
+        change = measured(steps, job.session.sql(sql))
+        done = append_change(job, work, steps, change, altering(work, evolved))
         return done, told(found, left_out)
     finally:
         steps.close()

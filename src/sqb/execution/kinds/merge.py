@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from sqb.execution.change_sets import Source
 from sqb.execution.content_hash import quote
 from sqb.execution.kinds.job import Job, check_key, key_error, named
 from sqb.execution.kinds.whole import (
@@ -24,13 +25,12 @@ from sqb.execution.kinds.whole import (
     write,
 )
 from sqb.execution.rows import RowRefresh, refresh_rows
-from sqb.execution.signed_write import Work
-from sqb.execution.steps import measured
+from sqb.execution.signed_write import Change, Work
+from sqb.execution.steps import keys_of
 from sqb.execution.table import Outcome, write_table
 from sqb.planning.plan import Strategy
 from sqb.planning.row_gates import refuse
 from sqb.refresh.build import Plan
-from sqb.refresh.cost import affordable
 from sqb.refresh.ir import columns, output
 from sqb.refresh.kinds import FORWARD
 from sqb.refresh.reasons import Refused, Rejected
@@ -49,7 +49,7 @@ from sqb.refresh.strategies import (
 from sqb.state.record import Record
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    pass
 
 
 def rebuild(job: Job) -> Outcome:
@@ -100,6 +100,8 @@ def _upsert(job: Job) -> Outcome:
 class MergeRefresh(RowRefresh):
     """A merge by rows: as a table, but its key is checked, and what vanished may stay."""
 
+    plain = False
+
     def __init__(self, job: Job) -> None:
         super().__init__(job.run, job.session, job.node, job.states, job.layout)
         self.job = job
@@ -110,22 +112,26 @@ class MergeRefresh(RowRefresh):
         mode = self.run.catalog.mode
         refuse(reason, record, self.mode, mode, self.states, forward=self.job.forward)
 
-    def option(
-        self, choice: Choice, situation: Situation, rows: Mapping[str, int | None]
-    ) -> Option:
+    def weigh(self, work: Work, plan: Plan, sources: Mapping[str, Source]) -> None:
+        if not self.job.kind.keeps:
+            super().weigh(work, plan, sources)
+
+    def option(self, choice: Choice, situation: Situation) -> Option:
         record = self.run.situation.recorded[self.name]
         if not self.job.kind.keeps:
             if not self.job.forward and record.kept != FORWARD:
-                return affordable(choice, situation, rows, self.mode)
+                return super().option(choice, situation)
             # the rows that stand need not be what the query gave: only their key tells them
             cols = output(situation.plan.root)
             key = columns(cols[at] for at in self._places(situation.plan))
             found = affected_by(situation, choice.script, key)
             if isinstance(found, Rejected):
                 raise Refused(found.code, found.why)
+            self.account.take(found.name, None, None, self.sizes)
             return found
         for option in choice.options:
             if isinstance(option, Append | AffectedKey | BagMerge):
+                self.account.take(option.name, None, None, self.sizes)
                 return option
         raise Refused("KEY_NOT_DERIVABLE", "no column tells which rows changed")
 
@@ -155,13 +161,14 @@ class MergeRefresh(RowRefresh):
         going = script.among(root, there, columns(cols[at] for at in places), markers)
         return Signed(netted_steps(script, cols, [(coming, "1"), (going, "-1")], target))
 
-    def check(self, work: Work, frame: DataFrame) -> None:
+    def check(self, work: Work, change: Change) -> None:
         """The key stays unique: among the rows that come, and against those that stand."""
+        frame = change.frame
         keys = named(self.job, self.job.kind.unique_key, frame.columns, "unique_key")
         quoted = ", ".join(quote(key) for key in keys)
         nulls = " OR ".join(f"{quote(key)} IS NULL" for key in keys)
         come = f"(SELECT DISTINCT {quoted} FROM sqb_signed WHERE {WEIGHT} > 0)"
-        found = measured(frame.where(f"{WEIGHT} > 0"), keys)
+        found = keys_of(frame.where(f"{WEIGHT} > 0"), keys)
         if not found.count:
             return
         limits = [

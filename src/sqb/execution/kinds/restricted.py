@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sqb.execution.change_sets import Bound, old_versions
 from sqb.execution.content_hash import quote
 from sqb.execution.kinds.job import Job, named
 from sqb.execution.kinds.whole import NEW
 from sqb.execution.rows import RowRefresh
-from sqb.execution.steps import Steps
-from sqb.refresh.cost import affordable
 from sqb.refresh.ir import columns, output
 from sqb.refresh.reasons import Refused, Rejected
-from sqb.refresh.script import Script
-from sqb.refresh.strategies import Choice, Situation, affected_by
+from sqb.refresh.strategies import Choice, affected_by
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,29 +39,18 @@ class Restricted(RowRefresh):
             raise Refused("DEFINITION_CHANGED", "the query is another")
         work = self.job.work()
         self.gate(work.record)
-        plan = self.plan(work.record)
-        sources = self.sources(work.record, plan)
-        for source in sources.values():
-            if source.change.way == "unknown":
-                raise Refused("NO_CHANGE_SET", f"{source.name}: {source.change.reason}")
-        bound = Bound(self.run, self.session, sources)
-        script = Script(bound.relation, quote)
-        self.steps = steps = Steps(self.session, script)
-        types = self._types(plan, script, steps)
         mine = tuple(c for c in work.base.columns if c.name.lower() not in self.own)
-        self._same_shape(msgspec.structs.replace(work.base, columns=mine), plan, types)
-        situation = Situation(plan, bound.bind(steps), types, old_versions(sources))
+        situation = self.situation(work, msgspec.structs.replace(work.base, columns=mine))
         if not situation.moves:
             return None
+        steps, cols = self.steps, output(situation.plan.root)
         names = [column.name for column in mine]
         keys = named(self.job, wanted, names, key)
-        cols = output(plan.root)
         exprs = columns(cols[names.index(key)] for key in keys)
-        found = affected_by(situation, script, exprs)
+        found = affected_by(situation, steps.script, exprs)
         if isinstance(found, Rejected):
             raise Refused(found.code, found.why)
-        choice = Choice((found,), (), script)
-        affordable(choice, situation, self._numbers(sources), self.mode)
+        self.option(Choice((found,), (), steps.script), situation)
         rows = steps.frame(found.rows).selectExpr(
             *(f"{col.name} AS {quote(name)}" for col, name in zip(cols, names, strict=True))
         )

@@ -64,13 +64,13 @@ def carry(job: Job) -> Outcome:
     _refuse_other_history(job, work)
     restricted = Restricted(job, own)
     try:
-        way = attempt(job.run, lambda: restricted.rows(job.kind.unique_key, "unique_key"))
+        way = attempt(restricted, lambda: restricted.rows(job.kind.unique_key, "unique_key"))
         if way is None:
             why = "what changed in the inputs is not read by the query"
             strategy = Strategy("skip", why, code="NET_CHANGE_EMPTY")
             return msgspec.structs.replace(keep_rows(work), strategy=strategy)
         if not isinstance(way, Strategy):
-            done = _compare(job, work, restricted.steps or steps_of(job), way, KEYS)
+            done = _compare(job, work, restricted.steps, way, KEYS)
             why = "the rows of the keys that changed were compared with their open versions"
             strategy = Strategy("affected_key", why, job.kind.unique_key)
             return msgspec.structs.replace(done, strategy=strategy)

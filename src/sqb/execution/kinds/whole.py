@@ -10,7 +10,7 @@ import msgspec
 from sqb.errors import SqbError
 from sqb.execution.content_hash import quote
 from sqb.execution.kinds.job import Job
-from sqb.execution.signed_write import SIGNED, Alter, Work, write_change
+from sqb.execution.signed_write import Alter, Work, measured, write_change
 from sqb.execution.steps import Steps
 from sqb.execution.table import Outcome
 from sqb.lake.types import iceberg_schema, spark_type
@@ -111,8 +111,8 @@ def among(rows: str, keys: Sequence[str], relation: str) -> str:
 
 def write(work: Work, steps: Steps, sql: str, found: Evolution) -> Outcome:
     """Compute a signed change and write it, after giving the table the columns it shall have."""
-    frame = steps.compute(SIGNED, work.session.sql(sql))
-    return write_change(work, frame, altering(work, found))
+    change = measured(steps, work.session.sql(sql))
+    return write_change(work, change, altering(work, found))
 
 
 def altering(work: Work, found: Evolution) -> Alter | None:

@@ -1,0 +1,240 @@
+"""Refreshing by rows against rebuilding in full, side by side in one run.
+
+Every model is built twice from the same sources: `refresh rows` and `refresh full`. Rows arrive,
+one build runs with one model at a time, and the seconds of each pair are compared; the results
+must be equal. Reading the change is part of the refresh.
+
+    python benchmarks/rows.py [--rows 400000 4000000] [--change 0.001 …] [--turns 3]
+                              [--markdown] [--json FILE] [--svg FILE] [--check]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from sqb.api import Project
+from sqb.state.record import decode
+
+MODELS = {
+    "filtered": """
+        SELECT id, order_id, customer_id, amount * 2 AS twice
+        FROM raw.lines WHERE quantity > 2""",
+    "by_day": """
+        SELECT day, SUM(amount) AS total, COUNT(amount) AS priced, COUNT(*) AS lines
+        FROM raw.lines GROUP BY day""",
+    "by_customer": """
+        SELECT c.customer_id, c.region, COUNT(DISTINCT l.product_id) AS products,
+          MAX(l.amount) AS most
+        FROM raw.lines AS l JOIN raw.customers AS c ON c.customer_id = l.customer_id
+        GROUP BY c.customer_id, c.region""",
+    "top_three": """
+        SELECT customer_id, id, amount FROM (
+          SELECT customer_id, id, amount,
+            RANK() OVER (PARTITION BY customer_id ORDER BY amount DESC, id) AS place
+          FROM raw.lines) AS ranked
+        WHERE place <= 3""",
+    "order_totals": """
+        SELECT o.order_id, o.customer_id, t.total, t.most
+        FROM raw.orders AS o LEFT JOIN (
+          SELECT order_id, SUM(amount) AS total, MAX(amount) AS most
+          FROM raw.lines GROUP BY order_id) AS t ON t.order_id = o.order_id""",
+}
+#: At 40 million rows and a change of 0.1 %: at least so many times faster than in full.
+REACH = {"filtered": 8.0, "by_day": 4.0, "order_totals": 6.0, "by_customer": 4.0}
+#: From 4 to 40 million rows: at most so many times slower.
+GROWTH = {"filtered": 1.5, "by_day": 1.5, "order_totals": 2.5}
+
+
+@dataclass
+class Point:
+    """One model, at one size and one size of change."""
+
+    model: str
+    rows: int
+    change: float
+    strategy: str
+    seconds: float
+    full: float
+
+    @property
+    def times(self) -> float:
+        """How many times faster than in full."""
+        return self.full / self.seconds
+
+
+class Lake:
+    """A project with each model twice, over sources of ``rows`` lines."""
+
+    def __init__(self, folder: Path, rows: int) -> None:
+        self.folder, self.rows = folder, rows
+        self.next = rows
+        models = folder / "models"
+        models.mkdir(parents=True)
+        for name, sql in MODELS.items():
+            for way in ("rows", "full"):
+                header = f"MODEL (materialized table, refresh {way});\n"
+                (models / f"{name}_{way}.sql").write_text(header + dedent(sql), encoding="utf-8")
+        (folder / "sqlbuild_project.toml").write_text(
+            'name = "rows"\n[janitor]\nautomatic = false\n[spark]\nmaster = "local[2]"\n'
+            '[spark.conf]\n"spark.driver.memory" = "6g"\n"spark.ui.enabled" = "false"\n'
+            '"spark.sql.shuffle.partitions" = "8"\n',
+            encoding="utf-8",
+        )
+        self.owner = Project(folder)
+        self.session = self.owner.session(folder / "spark.log")
+        self.owner.catalog.ensure_namespace("raw")
+        self._load()
+
+    def _load(self) -> None:
+        customers = max(self.rows // 40, 100)
+        sql = self.session.sql
+        properties = "TBLPROPERTIES ('write.distribution-mode'='none')"
+        sql(
+            f"CREATE TABLE lake.raw.customers USING iceberg {properties} AS"
+            " SELECT CAST(id AS INT) AS customer_id, CAST(id % 25 AS INT) AS region"
+            f" FROM range({customers})"
+        )
+        columns = (
+            "id BIGINT, order_id BIGINT, customer_id INT, product_id INT, quantity INT,"
+            " amount DECIMAL(12,2), day DATE"
+        )
+        sql(f"CREATE TABLE lake.raw.lines ({columns}) USING iceberg {properties}")
+        sql(
+            "CREATE TABLE lake.raw.orders (order_id BIGINT, customer_id INT)"
+            f" USING iceberg {properties}"
+        )
+        self._arrive(0, self.rows, parts=8)
+
+    def _arrive(self, start: int, stop: int, parts: int = 1) -> None:
+        customers = max(self.rows // 40, 100)
+        whose = f"CAST(pmod(xxhash64(id DIV 4), {customers}) AS INT)"
+        self.session.sql(
+            f"INSERT INTO lake.raw.lines SELECT id, id DIV 4, {whose},"
+            " CAST(pmod(xxhash64(id, 1), 1000) AS INT), CAST(pmod(xxhash64(id, 2), 5) AS INT),"
+            " CAST(pmod(xxhash64(id, 3), 100000) / 100 AS DECIMAL(12,2)),"
+            " DATE'2024-01-01' + CAST(id * 730 DIV "
+            f"{max(self.rows, 1)} AS INT) FROM range({start}, {stop}, 1, {parts})"
+        )
+        self.session.sql(
+            f"INSERT INTO lake.raw.orders SELECT id, CAST(pmod(xxhash64(id), {customers}) AS INT)"
+            f" FROM range({start // 4}, {stop // 4}, 1, {parts})"
+        )
+
+    def build(self) -> dict[str, Any]:
+        """Build one model at a time; how each ended."""
+        result = Project(self.folder, spark=self.session).build(concurrency=1)
+        if result.failed:
+            raise SystemExit(f"{result.failed[0].name}: {result.failed[0].error}")
+        return {node.name: node for node in result.nodes}
+
+    def measure(self, change: float, turns: int) -> list[Point]:
+        """Rows arrive and both ways are taken, some times over; the best of each counts."""
+        found: dict[str, list[tuple[str, float, float]]] = {name: [] for name in MODELS}
+        for _ in range(turns):
+            count = max(int(self.rows * change) // 4 * 4, 4)
+            self._arrive(self.next, self.next + count)
+            self.next += count
+            nodes = self.build()
+            for name in MODELS:
+                rows, full = nodes[f"{name}_rows"], nodes[f"{name}_full"]
+                if rows.rows.total != full.rows.total:
+                    raise SystemExit(f"{name}: {rows.rows} by rows, {full.rows} in full")
+                found[name].append((rows.strategy.name, rows.seconds, full.seconds))
+            self._compare()
+        points = []
+        for name, turn in found.items():
+            seconds, full = (statistics.median(t[i] for t in turn) for i in (1, 2))
+            points.append(Point(name, self.rows, change, turn[-1][0], seconds, full))
+        return points
+
+    def _compare(self) -> None:
+        """The content hashes of each pair, which the stamps hold, must be equal."""
+        project = Project(self.folder)
+        for name in MODELS:
+            heads = [project.catalog.head("dev", f"{name}_{way}") for way in ("rows", "full")]
+            stamps = [decode(project.facts.get(h.location).stamp) for h in heads if h is not None]
+            one, two = (stamp.data if stamp is not None else None for stamp in stamps)
+            if one is None or one != two:
+                raise SystemExit(f"{name}: the rows differ from those of a rebuild")
+
+
+def table(points: list[Point], *, markdown: bool) -> str:
+    """The points as text."""
+    head = ["model", "rows", "change", "strategy", "rows s", "full s", "times"]
+    body = [
+        [
+            p.model,
+            f"{p.rows:,}",
+            f"{p.change:.2%}",
+            p.strategy,
+            f"{p.seconds:.2f}",
+            f"{p.full:.2f}",
+            f"{p.times:.1f}x",
+        ]
+        for p in points
+    ]
+    if markdown:
+        lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * 4 + " ---: |" * 3]
+        return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in body)])
+    widths = [max(len(row[i]) for row in [head, *body]) for i in range(len(head))]
+    return "\n".join(
+        "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in [head, *body]
+    )
+
+
+def missed(points: list[Point]) -> list[str]:
+    """The goals that were not reached, at the sizes they are set for."""
+    out = []
+    at = {(p.model, p.rows): p for p in points if p.change == 0.001}
+    for model, times in REACH.items():
+        point = at.get((model, 40_000_000))
+        if point is not None and point.times < times:
+            out.append(f"{model}: {point.times:.1f} times faster, not {times:.0f}")
+    for model, times in GROWTH.items():
+        small, large = at.get((model, 4_000_000)), at.get((model, 40_000_000))
+        if small and large and large.seconds > times * small.seconds:
+            out.append(
+                f"{model}: {large.seconds / small.seconds:.1f} times slower at ten times the rows"
+            )
+    return out
+
+
+def main() -> int:
+    """Measure, print, compare with the goals."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, nargs="+", default=[400_000])
+    parser.add_argument("--change", type=float, nargs="+", default=[0.001])
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    points: list[Point] = []
+    for rows in options.rows:
+        with tempfile.TemporaryDirectory() as folder:
+            print(f"{rows:,} rows: loading", file=sys.stderr, flush=True)
+            lake = Lake(Path(folder) / "project", rows)
+            lake.build()
+            for change in options.change:
+                lake.measure(change, 1)  # the first of each runs on a cold JVM
+                points += lake.measure(change, options.turns)
+                print(table(points[-len(MODELS) :], markdown=False), file=sys.stderr, flush=True)
+            lake.session.stop()
+    print(table(points, markdown=options.markdown))
+    if options.json:
+        options.json.write_text(json.dumps([asdict(p) for p in points], indent=1), encoding="utf-8")
+    goals = missed(points)
+    print("\n".join(goals) or "Every goal that was measured was met.")
+    return 1 if goals and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""What a user could change to make the refresh of a table cheaper, said in one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from sqb.refresh.build import Plan
+from sqb.refresh.cost import Sizes
+from sqb.refresh.ir import (
+    Aggregate,
+    Col,
+    Constants,
+    Expr,
+    Join,
+    Node,
+    Project,
+    Scan,
+    SetOperation,
+    inputs,
+    moved_constants,
+    output,
+)
+from sqb.refresh.script import text
+from sqb.refresh.strategies import AffectedKey, Option, Situation
+
+#: Reading less of a source than this is not worth a word.
+_WIDE = 256_000_000
+_ADDED_UP = frozenset({"count", "sum"})
+
+
+class Laid(msgspec.Struct, frozen=True):
+    """How a source's files are laid out: the first columns of its partitions and order."""
+
+    by: frozenset[str] = frozenset()
+
+
+def advise(
+    option: Option | None, situation: Situation, sizes: Sizes, laid: Mapping[str, Laid]
+) -> tuple[str, ...]:
+    """The advice for a table that is refreshed by ``option``, or rebuilt (None)."""
+    plan = situation.plan
+    cheap = option is not None and option.name in ("append", "group_merge")
+    found = [] if cheap else [*_missing_keys(plan), *_counts(situation)]
+    if isinstance(option, AffectedKey):
+        found += _layout(option, plan, sizes, laid)
+    return tuple(found)
+
+
+def advise_volatile(function: str) -> tuple[str, ...]:
+    """The advice for a query that gives other rows each time."""
+    return (f"remove {function.lower()}(): with it every refresh is a rebuild",)
+
+
+def _counts(situation: Situation) -> Iterator[str]:
+    """Counts that would let a change with deleted rows be merged into its groups."""
+    root = situation.plan.root
+    node = root.child if isinstance(root, Project) else root
+    signed = moved_constants(root) or any(
+        not situation.changes[name].only_adds for name in situation.changed
+    )
+    if not isinstance(node, Aggregate) or not node.keys or not signed:
+        return
+    if any(call.function not in _ADDED_UP or call.filtered for _, call in node.calls):
+        return
+    counted = {call.arguments for _, call in node.calls if call.function == "count"}
+    wanted: dict[str, None] = {}
+    if () not in counted:
+        wanted["COUNT(*)"] = None
+    for _, call in node.calls:
+        if call.function == "sum" and call.arguments not in counted:
+            wanted[f"COUNT({_shown(node.child, call.arguments[0])})"] = None
+    if wanted:
+        yield f"add {' and '.join(wanted)} to the SELECT list: changes are then merged into groups"
+
+
+def _missing_keys(plan: Plan) -> Iterator[str]:
+    """Group columns that are not in the output, where changed rows can't be told by them."""
+    node, shown = plan.root, frozenset(output(plan.root))
+    if isinstance(node, Project):
+        shown = frozenset(c for _, expr in node.items for c in expr.columns)
+        node = node.child
+    if not isinstance(node, Aggregate):
+        return
+    missing = [_shown(node.child, expr) for col, expr in node.keys if col not in shown]
+    if missing and len(missing) == len(node.keys):
+        yield f"add {', '.join(missing)} to the SELECT list: changed rows are then found by it"
+
+
+def _layout(
+    option: AffectedKey, plan: Plan, sizes: Sizes, laid: Mapping[str, Laid]
+) -> Iterator[str]:
+    """Large sources that are read in full because nothing tells in which files a key is."""
+    for source, size in sizes.sources.items():
+        if size.read is None or size.read < _WIDE:
+            continue
+        places = {
+            found[1]
+            for expr in option.key
+            if expr.column is not None and (found := origin(plan.root, expr.column))
+            if found[0] == source
+        }
+        if places and places.isdisjoint(laid.get(source, Laid()).by):
+            yield f"sort or partition {source} by {min(places)}: less of it is then read"
+
+
+def origin(node: Node, col: Col) -> tuple[str, str] | None:
+    """The table and the column there that a column hands on unchanged; None: it does not."""
+    match node:
+        case Scan():
+            return next(((node.source, name) for own, name in node.columns if own == col), None)
+        case Project():
+            expr = dict(node.items).get(col)
+            below = expr.column if expr is not None else None
+            return origin(node.child, below) if below is not None else None
+        case Aggregate():
+            expr = dict(node.keys).get(col)
+            below = expr.column if expr is not None else None
+            return origin(node.child, below) if below is not None else None
+        case SetOperation() | Constants():
+            return None
+        case Join():
+            return origin(node.left if col in output(node.left) else node.right, col)
+        case _:
+            child = inputs(node)[0]
+            return origin(child, col) if col in output(child) else None
+
+
+def _shown(node: Node, expr: Expr) -> str:
+    """An expression in the words of the tables."""
+
+    def name(col: Col) -> str:
+        found = origin(node, col)
+        return found[1] if found is not None else col.name
+
+    return text(expr, name)

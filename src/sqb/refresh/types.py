@@ -1,0 +1,93 @@
+"""The types of a plan's columns as far as they follow from those of the tables alone.
+
+Spark is the judge of types; this is for telling beforehand what it would say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from sqb.refresh.ir import (
+    Aggregate,
+    Call,
+    Col,
+    Explode,
+    Join,
+    Node,
+    Project,
+    Scan,
+    SetOperation,
+    Window,
+    inputs,
+    output,
+)
+
+#: The Spark type of a source's column; None: not known.
+ColumnType = Callable[[str, str], str | None]
+
+_COUNTS = frozenset({"count", "count_if", "count_distinct", "row_number", "rank", "dense_rank"})
+_WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
+_FLOATING = frozenset({"float", "double"})
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+def known_types(root: Node, of: ColumnType) -> dict[Col, str]:
+    """The types that are known of all columns of a plan."""
+    found: dict[Col, str] = {}
+    _learn(root, of, found)
+    return found
+
+
+def _learn(node: Node, of: ColumnType, found: dict[Col, str]) -> None:
+    for child in inputs(node):
+        _learn(child, of, found)
+    match node:
+        case Scan():
+            for col, physical in node.columns:
+                _note(found, col, of(node.source, physical))
+        case Project():
+            for col, expr in node.items:
+                _note(found, col, found.get(expr.column) if expr.column is not None else None)
+        case Aggregate():
+            for col, expr in node.keys:
+                _note(found, col, found.get(expr.column) if expr.column is not None else None)
+            for col, call in node.calls:
+                _note(found, col, _called(call, found))
+        case Window():
+            for item in node.items:
+                _note(found, item.column, _called(item.call, found))
+        case SetOperation():
+            sides = zip(node.columns, output(node.left), output(node.right), strict=True)
+            for col, left, right in sides:
+                same = found.get(left) == found.get(right)
+                _note(found, col, found.get(left) if same else None)
+        case Join() | Explode() | _:
+            pass
+
+
+def _note(found: dict[Col, str], col: Col, kind: str | None) -> None:
+    if kind is not None:
+        found[col] = kind
+
+
+def _called(call: Call, found: dict[Col, str]) -> str | None:
+    """The type of an aggregate over a plain column."""
+    if call.function in _COUNTS:
+        return "bigint"
+    argument = call.arguments[0].column if len(call.arguments) == 1 else None
+    kind = found.get(argument) if argument is not None else None
+    if kind is None:
+        return None
+    if call.function in ("min", "max"):
+        return kind
+    if call.function != "sum":
+        return None
+    if kind in _WHOLE:
+        return "bigint"
+    if kind in _FLOATING:
+        return "double"
+    decimal = _DECIMAL.fullmatch(kind)
+    if decimal is None:
+        return None
+    return f"decimal({min(int(decimal[1]) + 10, 38)},{decimal[2]})"

@@ -1,0 +1,364 @@
+"""Random tables, random queries and random histories: the material of the engine loop.
+
+Everything follows from a seed. The queries are drawn from a grammar of their own over columns with
+types, so that what differs between engines and types (decimals of every scale, NaN, -0.0, NULLs,
+timestamps, equal rows) is met in every place that an expression can stand.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import msgspec
+
+KINDS = {
+    "int": "INT",
+    "long": "BIGINT",
+    "dec8": "DECIMAL(18,8)",
+    "dec18": "DECIMAL(38,18)",
+    "dbl": "DOUBLE",
+    "str": "STRING",
+    "day": "DATE",
+    "ts": "TIMESTAMP",
+}
+VALUES = {
+    "int": ["0", "1", "2", "3", "4"],
+    "long": ["0", "-1", "7", "4000000000"],
+    "dec8": ["0", "0.00000001", "-0.00000001", "12345.6", "99.5"],
+    "dec18": ["0", "0.000000000000000001", "-3.5", "12345678.000000000000000009"],
+    "dbl": ["0.0D", "-0.0D", "double('NaN')", "0.5D", "-2.25D", "1e300"],
+    "str": ["''", "'a'", "'A'", "'b '", "'ä'"],
+    "day": ["DATE'2026-01-01'", "DATE'2026-01-02'", "DATE'1969-12-31'"],
+    "ts": ["TIMESTAMP'2026-01-01 00:00:00'", "TIMESTAMP'2026-01-01 00:00:00.000001'"],
+}
+_SUMMED = ("int", "long", "dec8", "dec18")
+_MODES = ("copy-on-write", "merge-on-read")
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column: how it is named where it is read, and what it is."""
+
+    name: str
+    kind: str
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A source table."""
+
+    name: str
+    columns: tuple[Column, ...]
+    mode: str
+    version: int
+    partitioned: bool
+
+    def created(self) -> str:
+        """The statement that makes it."""
+        columns = ", ".join(f"{c.name} {KINDS[c.kind]}" for c in self.columns)
+        by = " PARTITIONED BY (g)" if self.partitioned else ""
+        modes = ", ".join(f"'write.{w}.mode'='{self.mode}'" for w in ("delete", "update", "merge"))
+        return (
+            f"CREATE TABLE raw.{self.name} ({columns}) USING iceberg{by}"
+            f" TBLPROPERTIES ('format-version'='{self.version}', {modes})"
+        )
+
+
+class Life:
+    """The tables, queries and history that follow from one seed."""
+
+    def __init__(self, seed: int, models: int) -> None:
+        self.rng = random.Random(seed)
+        self.tables = [self._table(n) for n in range(3)]
+        self._names = 0
+        self.queries = {f"m{n}": self.query(self.rng.choice([1, 1, 2]))[0] for n in range(models)}
+
+    def _table(self, number: int) -> Table:
+        rng = self.rng
+        kinds = rng.sample(sorted(set(KINDS) - {"int"}), 3)
+        columns = [Column("k", "int"), Column("g", "int")]
+        columns += [Column(f"c{n}", kind) for n, kind in enumerate(kinds)]
+        return Table(
+            f"t{number}",
+            tuple(columns),
+            rng.choice(_MODES),
+            rng.choice([2, 2, 3]),
+            rng.random() < 0.2,
+        )
+
+    # What happens
+
+    def beginning(self) -> list[str]:
+        """Tables with their first rows; one in ten has none."""
+        out: list[str] = []
+        for table in self.tables:
+            out.append(table.created())
+            if self.rng.random() < 0.9:
+                out.append(self._insert(table, self.rng.randrange(5, 12)))
+        return out
+
+    def step(self) -> list[str]:
+        """Commits to some of the tables."""
+        rng = self.rng
+        changed = rng.sample(self.tables, rng.choice([1, 1, 2, 3]))
+        return [self._change(rng.choice(changed)) for _ in range(rng.choice([1, 1, 2, 3, 4]))]
+
+    def _change(self, table: Table) -> str:
+        rng, name = self.rng, f"raw.{table.name}"
+        how = rng.choices(
+            ["insert", "update", "delete", "merge", "compact", "rollback", "overwrite", "clear"],
+            [6, 4, 4, 3, 1, 1, 1, 0.5],
+        )[0]
+        if how == "insert":
+            return self._insert(table, rng.randrange(1, 4))
+        if how == "update":
+            column = rng.choice(table.columns)
+            value = self._value(column.kind)
+            return f"UPDATE {name} SET {column.name} = {value} WHERE {self._where(table)}"
+        if how == "delete":
+            return f"DELETE FROM {name} WHERE {self._where(table)}"
+        if how == "merge":
+            keys = rng.sample(range(7), 3)
+            rows = ", ".join(f"({key}, {self._value('int')})" for key in keys)
+            matched = rng.choice(["DELETE", "UPDATE SET g = s.g"])
+            return (
+                f"MERGE INTO {name} t USING (SELECT * FROM VALUES {rows} AS v(k, g)) s"
+                f" ON t.k <=> s.k WHEN MATCHED AND s.k < 3 THEN {matched}"
+                " WHEN NOT MATCHED THEN INSERT (k, g) VALUES (s.k, s.g)"
+            )
+        if how == "compact":
+            option = "options => map('rewrite-all', 'true')"
+            return f"CALL lake.system.rewrite_data_files(table => 'raw.{table.name}', {option})"
+        if how == "rollback":
+            return f"ROLLBACK {table.name} {rng.random()}"
+        if how == "overwrite":
+            return f"INSERT OVERWRITE {name} SELECT * FROM {name} WHERE NOT ({self._where(table)})"
+        return f"DELETE FROM {name}"
+
+    def _insert(self, table: Table, count: int) -> str:
+        rows = [
+            "(" + ", ".join(self._value(column.kind) for column in table.columns) + ")"
+            for _ in range(count)
+        ]
+        if self.rng.random() < 0.4:
+            rows.append(self.rng.choice(rows))
+        return f"INSERT INTO raw.{table.name} VALUES {', '.join(rows)}"
+
+    def _value(self, kind: str) -> str:
+        if self.rng.random() < 0.15:
+            return f"CAST(NULL AS {KINDS[kind]})"
+        return f"CAST({self.rng.choice(VALUES[kind])} AS {KINDS[kind]})"
+
+    def _where(self, table: Table) -> str:
+        return self.predicate(table.columns)
+
+    # Queries: each is a text and the columns of its result
+
+    def query(self, depth: int) -> tuple[str, list[Column]]:
+        """A query whose result is one of its tables'."""
+        make = self.rng.choice(
+            [self.rows] * 3
+            + [self.groups] * 4
+            + [self.windows, self.distinct, self.sets, self.latest]
+        )
+        return make(depth)
+
+    def source(self, depth: int) -> tuple[str, list[Column]]:
+        """Something to read: a table, a query, or several of them joined, and a filter."""
+        text, columns = self.relation(depth)
+        for _ in range(self.rng.choices([0, 1, 2], [5, 4, 1])[0]):
+            text, columns = self.join(text, columns, self.relation(depth))
+        conditions = [self.predicate(columns) for _ in range(self.rng.choice([0, 0, 1, 2]))]
+        if self.rng.random() < 0.2:
+            conditions.append(self.exists(columns))
+        return text + (f" WHERE {' AND '.join(conditions)}" if conditions else ""), columns
+
+    def relation(self, depth: int) -> tuple[str, list[Column]]:
+        self._names += 1
+        alias = f"a{self._names}"
+        if depth > 1 and self.rng.random() < 0.6:
+            text, columns = self.query(depth - 1)
+            text = f"({text})"
+        else:
+            table = self.rng.choice(self.tables)
+            text, columns = f"raw.{table.name}", list(table.columns)
+        return f"{text} {alias}", [Column(f"{alias}.{c.name}", c.kind) for c in columns]
+
+    def join(
+        self, left: str, mine: list[Column], other: tuple[str, list[Column]]
+    ) -> tuple[str, list[Column]]:
+        rng, (right, theirs) = self.rng, other
+        kind = rng.choice(
+            [
+                "JOIN",
+                "JOIN",
+                "LEFT JOIN",
+                "RIGHT JOIN",
+                "FULL JOIN",
+                "LEFT SEMI JOIN",
+                "LEFT ANTI JOIN",
+            ]
+        )
+        pairs = [(a, b) for a in mine for b in theirs if a.kind == b.kind]
+        if not pairs:
+            return left, mine
+        a, b = rng.choice(pairs)
+        condition = f"{a.name} {rng.choice(['=', '=', '=', '<=>'])} {b.name}"
+        if rng.random() < 0.25:
+            condition += f" AND {self.predicate([*mine, *theirs])}"
+        joined = f"{left} {kind} {right} ON {condition}"
+        return joined, mine if "SEMI" in kind or "ANTI" in kind else [*mine, *theirs]
+
+    def exists(self, columns: Sequence[Column]) -> str:
+        rng = self.rng
+        text, inner = self.relation(1)
+        pairs = [(a, b) for a in columns for b in inner if a.kind == b.kind]
+        if not pairs:
+            return "TRUE"
+        a, b = rng.choice(pairs)
+        if rng.random() < 0.4:
+            return f"{a.name} IN (SELECT {b.name} FROM {text} WHERE {self.predicate(inner)})"
+        word = rng.choice(["EXISTS", "NOT EXISTS"])
+        return f"{word} (SELECT 1 FROM {text} WHERE {a.name} = {b.name})"
+
+    def rows(self, depth: int) -> tuple[str, list[Column]]:
+        text, columns = self.source(depth)
+        items = [self.scalar(c) for c in self._some(columns)]
+        return self._select(items, text)
+
+    def distinct(self, depth: int) -> tuple[str, list[Column]]:
+        text, columns = self.source(depth)
+        made, out = self._select([(c.name, c.kind) for c in self._some(columns, 2)], text)
+        return made.replace("SELECT", "SELECT DISTINCT", 1), out
+
+    def groups(self, depth: int) -> tuple[str, list[Column]]:
+        rng = self.rng
+        text, columns = self.source(depth)
+        keys = [self.scalar(c, plain=0.8) for c in self._some(columns, 2)]
+        calls = [self.aggregate(columns) for _ in range(rng.choice([1, 2, 3]))]
+        if rng.random() < 0.5:
+            calls.append(("count(*)", "long"))
+        hidden = rng.random() < 0.1
+        made, out = self._select(calls if hidden else [*keys, *calls], text)
+        made += f" GROUP BY {', '.join(key for key, _ in keys)}"
+        if rng.random() < 0.2:
+            made += f" HAVING {rng.choice(['count(*) > 1', calls[0][0] + ' IS NOT NULL'])}"
+        return made, out
+
+    def aggregate(self, columns: Sequence[Column]) -> tuple[str, str]:
+        rng = self.rng
+        column = rng.choice(columns)
+        name, kind = column.name, column.kind
+        ways = [
+            ("count(*)", "long"),
+            (f"count({name})", "long"),
+            (f"count(DISTINCT {name})", "long"),
+        ]
+        if kind in _SUMMED:
+            # wide enough for every sum of the grammar, so that ANSI has nothing to say
+            total = {"int": "long", "long": "long"}.get(kind, kind)
+            ways += [(f"CAST(sum({name}) AS {KINDS[total]})", total)]
+            if total == "long":
+                ways += [(f"sum({name})", "long")] * 3
+            else:
+                ways += [(f"sum({name})", "wide")] * 3
+        if kind != "dbl":
+            # of 0.0 and -0.0 any is the largest
+            ways += [(f"max({name})", kind), (f"min({name})", kind)]
+        text, made = rng.choice(ways)
+        if rng.random() < 0.1 and "(" in text and not text.startswith("CAST"):
+            text += f" FILTER (WHERE {self.predicate(columns)})"
+        return text, made
+
+    def windows(self, depth: int) -> tuple[str, list[Column]]:
+        rng = self.rng
+        text, columns = self.source(depth)
+        by = [c.name for c in self._some(columns, 2)]
+        order = rng.choice(columns).name
+        over = f"OVER (PARTITION BY {', '.join(by)}"
+        value = rng.choice([c for c in columns if c.kind in _SUMMED] or [Column("1", "int")])
+        call = rng.choice(
+            [
+                (f"rank() {over} ORDER BY {order})", "int"),
+                (f"count(*) {over})", "long"),
+                (
+                    f"sum({value.name}) {over} ORDER BY {order})",
+                    "wide" if "dec" in value.kind else "long",
+                ),
+                (f"max({order}) {over})", next(c.kind for c in columns if c.name == order)),
+            ]
+        )
+        if call[1] == "dbl":
+            call = (f"dense_rank() {over} ORDER BY {order})", "int")
+        items = [(c.name, c.kind) for c in self._some(columns, 3)]
+        return self._select([*items, call], text)
+
+    def latest(self, depth: int) -> tuple[str, list[Column]]:
+        text, columns = self.source(depth)
+        by, order = self.rng.choice(columns).name, self.rng.choice(columns).name
+        rank = (f"rank() OVER (PARTITION BY {by} ORDER BY {order} DESC)", "int")
+        kept = [(c.name, c.kind) for c in self._some(columns, 3)]
+        inner, out = self._select([*kept, rank], text)
+        names = ", ".join(c.name for c in out[:-1])
+        return f"SELECT {names} FROM ({inner}) q WHERE {out[-1].name} = 1", out[:-1]
+
+    def sets(self, depth: int) -> tuple[str, list[Column]]:
+        rng = self.rng
+        one, two = self.source(depth), self.source(depth)
+        shared = [(a, b) for a in one[1] for b in two[1] if a.kind == b.kind]
+        pairs = rng.sample(shared, min(len(shared), rng.choice([1, 2])))
+        word = rng.choice(
+            ["UNION ALL", "UNION", "EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL"]
+        )
+        left, out = self._select([(a.name, a.kind) for a, _ in pairs], one[0])
+        right, _ = self._select([(b.name, b.kind) for _, b in pairs], two[0])
+        return f"{left} {word} {right}", out
+
+    # Pieces
+
+    def _select(self, items: Sequence[tuple[str, str]], text: str) -> tuple[str, list[Column]]:
+        named = [f"{item} AS x{n}" for n, (item, _) in enumerate(items)]
+        out = [Column(f"x{n}", kind) for n, (_, kind) in enumerate(items)]
+        return f"SELECT {', '.join(named)} FROM {text}", out
+
+    def _some(self, columns: Sequence[Column], most: int = 4) -> list[Column]:
+        count = self.rng.randrange(1, min(most, len(columns)) + 1)
+        return self.rng.sample(list(columns), count)
+
+    def scalar(self, column: Column, plain: float = 0.7) -> tuple[str, str]:
+        name, kind = column.name, column.kind
+        if self.rng.random() < plain:
+            return name, kind
+        ways = [(f"CAST({name} AS STRING)", "str"), (f"{name} IS NULL", "bool")]
+        if kind in ("int", "long"):
+            ways += [
+                (f"coalesce({name}, 0) + 1", kind),
+                (f"CASE WHEN {name} > 1 THEN {name} END", kind),
+            ]
+        if kind in VALUES:
+            ways += [(f"nullif({name}, {self.rng.choice(VALUES[kind])})", kind)]
+        if kind == "str":
+            ways += [(f"lower({name})", "str"), (f"concat({name}, 'x')", "str")]
+        if kind in ("ts", "day"):
+            ways += [(f"date_trunc('MONTH', {name})", "ts")]
+        return self.rng.choice(ways)
+
+    def predicate(self, columns: Sequence[Column]) -> str:
+        rng = self.rng
+        known = [c for c in columns if c.kind in VALUES]
+        if not known:
+            return f"{rng.choice(columns).name} IS NOT NULL"
+        column = rng.choice(known)
+        value = rng.choice(VALUES[column.kind])
+        simple = rng.choice(
+            [
+                f"{column.name} {rng.choice(['=', '<>', '<', '>=', '<=>'])} {value}",
+                f"{column.name} IS {rng.choice(['', 'NOT '])}NULL",
+                f"{column.name} IN ({', '.join(rng.sample(VALUES[column.kind], 2))})",
+            ]
+        )
+        other = [c for c in known if c.kind == column.kind and c != column]
+        if other and rng.random() < 0.3:
+            simple = f"{column.name} {rng.choice(['<', '=', '<>'])} {rng.choice(other).name}"
+        if rng.random() < 0.2:
+            return f"({simple} OR {rng.choice(known).name} IS NULL)"
+        return simple

@@ -1,0 +1,163 @@
+"""The engine loop: random lives on real tables, every refresh compared with its query.
+
+``python tests/execution/loop.py --seconds 600`` runs until the time is over, prints what it
+counted, and exits 1 at the first table that is not what its query gives, naming the seed:
+``--seed S --lives 1`` then shows it again. The strategy is drawn among all that apply, so that
+also those which would not be chosen prove themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).parent))
+from lives import Life
+from proof import at_home, bag, differences, on_spark, way_of
+
+from sqb.execution import rows
+
+if TYPE_CHECKING:
+    from conftest import Workbench
+    from sqb.refresh.strategies import Choice, Option
+
+
+class MismatchError(AssertionError):
+    """A refresh that is not the rebuild."""
+
+
+def live(bench: Workbench, seed: int, *, models: int = 6, steps: int = 3) -> Counter[str]:
+    """One life: build, then change and refresh; counts of what was done."""
+    life, counts = Life(seed, models), Counter[str]()
+    draw = random.Random(seed)
+
+    def any_that_applies(choice: Choice, *_: object) -> Option:
+        return draw.choice(choice.options)
+
+    for statement in life.beginning():
+        bench.sql(on_spark(statement))
+    for name, sql in life.queries.items():
+        bench.model(name, at_home(sql))
+    with mock.patch.object(rows, "affordable", any_that_applies):
+        _build(bench, life, counts, first=True)
+        for step in range(steps):
+            done = [_happen(bench, statement, draw) for statement in life.step()]
+            try:
+                _build(bench, life, counts)
+            except MismatchError as found:
+                story = "\n  ".join(done)
+                raise MismatchError(f"seed {seed}, step {step + 1}: {found}\n  {story}") from None
+    return counts
+
+
+def _build(bench: Workbench, life: Life, counts: Counter[str], *, first: bool = False) -> None:
+    result = bench.build(refresh="rows")
+    for node in result.nodes:
+        if node.status == "failed":
+            sql = life.queries.pop(node.name)
+            if _works(bench, sql):
+                raise MismatchError(f"{sql}\n  fails: {node.error}")
+            # the query itself is at fault, such as an overflow
+            (bench.root / "models" / f"{node.name}.sql").unlink()
+            counts["queries that fail themselves"] += 1
+            continue
+        way = way_of(node)
+        counts["queries" if first else "refreshes"] += 1
+        counts[way] += not first
+    wrong = differences(bench, {n: life.queries[n] for n in life.queries})
+    for name, what in wrong.items():
+        node = next(n for n in result.nodes if n.name == name)
+        raise MismatchError(f"{life.queries[name]}\n  {way_of(node)} {node.strategy}\n  {what}")
+
+
+def _works(bench: Workbench, sql: str) -> bool:
+    try:
+        bag(bench.spark.sql(on_spark(sql).replace("{raw}", bench.raw)))
+    except Exception:  # noqa: BLE001 - whatever Spark has against it
+        return False
+    return True
+
+
+def _happen(bench: Workbench, statement: str, draw: random.Random) -> str:
+    if statement.startswith("ROLLBACK"):
+        table = statement.split()[1]
+        history = (
+            f"SELECT snapshot_id FROM lake.{bench.raw}.{table}.history WHERE is_current_ancestor"
+        )
+        ids = sorted({str(row[0]) for row in bench.sql(history)})
+        if not ids:
+            return f"nothing to roll back in {table}"
+        chosen = draw.choice(ids)
+        statement = f"CALL lake.system.set_current_snapshot('{bench.raw}.{table}', {chosen})"
+    bench.sql(on_spark(statement))
+    return statement
+
+
+def main() -> int:
+    """Run lives for as long as asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--lives", type=int, default=None)
+    options = parser.parse_args()
+    os.environ["SQB_ROW_ERRORS"] = "raise"
+    os.environ.setdefault("SQB_NO_CLASS_ARCHIVE", "1")
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 30)
+    end, counts, mismatches = time.monotonic() + options.seconds, Counter[str](), 0
+    with tempfile.TemporaryDirectory() as folder:
+        bench_of = _benches(Path(folder))
+        done = 0
+        while time.monotonic() < end and (options.lives is None or done < options.lives):
+            try:
+                counts += live(bench_of(), seed + done)
+            except MismatchError as found:
+                print(f"MISMATCH {found}", flush=True)
+                mismatches += 1
+                break
+            done += 1
+            counts["lives"] += 1
+        from sqb.spark.session import stop_session
+
+        stop_session(bench_of().spark)
+    print(f"engine loop, seeds {seed} to {seed + done}:")
+    for name, count in sorted(counts.items()):
+        print(f"  {count:6} {name}")
+    print(f"  {mismatches:6} mismatches")
+    return 1 if mismatches else 0
+
+
+def _benches(folder: Path):  # type: ignore[no-untyped-def]
+    """Projects on a Spark of this process."""
+    import conftest
+    from sqb.spark.session import SparkSettings, start_session
+
+    # the tables are tiny: what pays on large ones costs most of the time here
+    conf = {
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    lake = folder / "lake"
+    lake.mkdir()
+    settings = SparkSettings(
+        catalog_name="lake",
+        catalog_uri=f"sqlite:///{lake / 'catalog.db'}",
+        warehouse=str(lake),
+        conf=conf,
+        master="local[2]",
+    )
+    log = folder / "spark.log"
+    spark = start_session(settings, log_file=log, app_name="engine loop", environ=os.environ)
+    return lambda: conftest.Workbench(Path(tempfile.mkdtemp(dir=folder)), spark, settings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
