@@ -71,6 +71,7 @@ def test_lookups_add_no_rows_and_the_time_of_the_run_is_no_change(bench: Workben
     source(bench, "d", "id INT, name STRING", "(10, 'ten')", "(20, 'twenty')")
     told = bench.project().explain("m").plan.nodes[0].strategy
     assert told is not None
+    assert told == bench.plan().nodes[0].strategy
     assert told.why.split("; ")[1:] == [
         f"drivers: {bench.raw}.t",
         f"lookups: {bench.raw}.d (if id is unique in it)",

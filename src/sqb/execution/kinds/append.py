@@ -7,7 +7,6 @@ lookups on both sides. Nothing is ever taken away.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -39,9 +38,6 @@ from sqb.refresh.signed import netted as netted_steps
 from sqb.refresh.strategies import Append, BagMerge, Choice, Option, Situation
 from sqb.sql.fragments import Unsupported
 from sqb.state.record import Record
-
-if TYPE_CHECKING:
-    pass
 
 #: Values that are another for every row and run: two evaluations have no row in common.
 _NEVER_EQUAL = frozenset({"rand", "randn", "random", "uuid", "shuffle"})

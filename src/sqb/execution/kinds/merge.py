@@ -6,7 +6,6 @@ With ``deletes keep`` the rows of keys that vanished from the query stay.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -47,9 +46,6 @@ from sqb.refresh.strategies import (
     affected_by,
 )
 from sqb.state.record import Record
-
-if TYPE_CHECKING:
-    pass
 
 
 def rebuild(job: Job) -> Outcome:
