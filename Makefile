@@ -45,15 +45,16 @@ test-catalogs: install
 	SQB_TEST_CATALOG=rest SQB_TEST_PUBLISH=branch $(BIN)/python -m pytest tests/execution/test_crashes.py tests/execution/test_races.py
 	SQB_TEST_CATALOG=rest SQB_TEST_PUBLISH=replace $(BIN)/python -m pytest tests/execution/test_crashes.py
 
-# Every case of row-level refresh through every step; a quarter of an hour.
+# Every case of row-level refresh through every step, every script, every crash; half an hour.
 proof: install
-	SQB_TEST_PROOF=all $(BIN)/python -m pytest tests/execution/test_rows_cases.py
+	SQB_TEST_PROOF=all $(BIN)/python -m pytest tests/execution/test_rows_cases.py tests/execution/test_rows_engine.py tests/execution/test_crashes.py
 
 # Random queries and changes for SECONDS: first the algebra on DuckDB, then everything on Spark.
 SECONDS ?= 600
+SEED ?= $(shell date +%s)
 fuzz: install
-	$(BIN)/python tests/refresh/loop.py --seconds $$(($(SECONDS) / 3))
-	$(BIN)/python tests/execution/loop.py --seconds $$(($(SECONDS) * 2 / 3))
+	$(BIN)/python tests/refresh/loop.py --seed $(SEED) --seconds $$(($(SECONDS) / 3))
+	$(BIN)/python tests/execution/loop.py --seed $(SEED) --seconds $$(($(SECONDS) * 2 / 3))
 
 check: install
 	$(BIN)/ruff check

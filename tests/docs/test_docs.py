@@ -231,6 +231,8 @@ def test_a_page_with_builds_tells_the_truth(
     lake = (
         f'[targets.dev]\nschema = "docs_{PAGES.index(page)}"\n[catalog]\n'
         f'uri = "{spark_settings.catalog_uri}"\nwarehouse = "{spark_settings.warehouse}"\n'
+        # how a small table is brought up to date must not hang on how busy the machine is
+        "[refresh]\nsmall_seconds = 100000\n"
     )
     reader = Reader(tmp_path, spark, lake)
 

@@ -297,6 +297,28 @@ SCRIPTS = {
         "affected_key",
         header="MODEL (partitioned_by [bucket(4, id), days(d)], sorted_by [id]);\n",
     ),
+    "e22d": Script(
+        "whole partitions: one ends, one begins, one is NULL",
+        LARGEST,
+        (
+            "DELETE FROM {t} WHERE g = 2",
+            "INSERT INTO {t} VALUES (80, NULL, 1), (81, 9, 1)",
+            "UPDATE {t} SET g = NULL WHERE id = 3",
+        ),
+        "affected_key | partition_overwrite",
+        header="MODEL (partitioned_by [g]);\n",
+    ),
+    "e22e": Script(
+        "partitions of many rows, some of them equal",
+        "SELECT s, count(*) OVER (PARTITION BY s) AS n FROM {t}",
+        ("DELETE FROM {t} WHERE n = 3", "INSERT INTO {t} VALUES ('it''s', 1), (NULL, 1), ('', 1)"),
+        "affected_key | partition_overwrite",
+        (
+            "CREATE TABLE {t} (s STRING, n INT)",
+            r"INSERT INTO {t} VALUES ('it\'s', 2), ('b\\', 1), ('b\\', 3), (NULL, 3), ('z', 3)",
+        ),
+        header="MODEL (partitioned_by [s]);\n",
+    ),
     "e22c": Script(
         "a target that adds delete files",
         LARGEST,
@@ -375,6 +397,26 @@ SCRIPTS = {
             "INSERT INTO {t} VALUES (NULL, NULL, 3, NULL, NULL, 3)",
         ),
     ),
+    "e35d": Script(
+        "columns with spaces in their names change places below a star",
+        "SELECT * FROM {t}",
+        ("ALTER TABLE {t} ALTER COLUMN `c d` FIRST", "INSERT INTO {t} VALUES (5, 6)"),
+        "full:SCHEMA_CHANGED",
+        ("CREATE TABLE {t} (`a b` INT, `c d` INT)", "INSERT INTO {t} VALUES (1, 2), (3, 4)"),
+    ),
+    "e35e": Script(
+        "a column with a space in its name is renamed below a star",
+        "SELECT * FROM {t}",
+        ("ALTER TABLE {t} RENAME COLUMN `c d` TO `e f`", "INSERT INTO {t} VALUES (5, 6)"),
+        "full:SCHEMA_CHANGED",
+        ("CREATE TABLE {t} (`a b` INT, `c d` INT)", "INSERT INTO {t} VALUES (1, 2), (3, 4)"),
+    ),
+    "e35f": Script(
+        "columns without names of their own",
+        "SELECT g, max(v), count(*) + 1 FROM {t} GROUP BY g",
+        ("DELETE FROM {t} WHERE id = 19",),
+        "affected_key",
+    ),
     "e36": Script(
         "reserved words, spaces and quotes as names",
         "SELECT `select`, `a b`, `Ünï``x` AS `from` FROM {t} WHERE `a b` > 0",
@@ -386,3 +428,9 @@ SCRIPTS = {
         ),
     ),
 }
+
+#: The scripts that every test run plays; the others are played with ``SQB_TEST_PROOF=all``.
+SHARE = (
+    *("e02", "e05", "e07", "e09", "e10", "e11b", "e13a", "e13b", "e14e", "e14h", "e15"),
+    *("e22c", "e22d", "e34c", "e36"),
+)

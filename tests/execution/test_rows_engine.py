@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,12 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from engine import SCRIPTS, Script
+from engine import SCRIPTS as EVERY
+from engine import SHARE, Script
 from proof import bag, differences, way_of
 
 if TYPE_CHECKING:
     from conftest import Workbench
     from sqb.execution.events import Event, NodeResult
+
+ALL = os.environ.get("SQB_TEST_PROOF") == "all"
+SCRIPTS = {name: script for name, script in EVERY.items() if ALL or name in SHARE}
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ import msgspec
 from sqb.errors import SqbError
 from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
 from sqb.execution.content_hash import quote
+from sqb.execution.reading import statement
 from sqb.execution.row_audit import audit_rows, due
 from sqb.execution.run import Run
 from sqb.execution.signed_write import (
@@ -141,6 +142,9 @@ class RowRefresh:
         self.gate(record)
         if record is None or base is None or not untouched(record, base):
             raise Refused("TARGET_MODIFIED_OUTSIDE", "the table was written by someone else")
+        if record.rows is not None and base.total_records not in (None, record.rows):
+            why = f"the table has {base.total_records:,} rows and not {record.rows:,}"
+            raise Refused("INTEGRITY", why)
         work = Work(run, self.session, name, self.states, self.layout, record, base)
         situation = self.situation(work, base)
         plan, types, steps = situation.plan, situation.types, self.steps
@@ -173,7 +177,7 @@ class RowRefresh:
         script = Script(reads.relation, quote)
         self._steps = steps = Steps(self.session, script)
         types = types_of(plan, script, steps)
-        _same_shape(shape, plan, types)
+        _same_shape(shape, plan, types, self._ask_names)
         situation = Situation(plan, reads.bind(steps), types, old_versions(sources))
         self.sizes = counted(self.sizes, situation.changes)
         return situation
@@ -305,6 +309,10 @@ class RowRefresh:
         columns = work.base.columns
         audit_rows(self.run, self.session, self.name, wanted, staged, columns, key)
 
+    def _ask_names(self) -> list[str]:
+        """What Spark calls the columns of the query."""
+        return list(self.session.sql(statement(self.run, self.name).text).columns)
+
     def _ask(self, name: str) -> tuple[str, ...]:
         text, is_select = self.run.read(name)
         return tuple(self.session.sql(f"SELECT * FROM {text}{' AS s' * is_select}").columns)
@@ -347,15 +355,23 @@ def types_of(plan: Plan, script: Script, steps: Steps) -> dict[Col, str]:
     return found
 
 
-def _same_shape(base: TableFacts, plan: Plan, types: Mapping[Col, str]) -> None:
-    """The plan must give the very columns that the table has."""
+def _same_shape(
+    base: TableFacts, plan: Plan, types: Mapping[Col, str], ask: Callable[[], list[str]]
+) -> None:
+    """The plan must give the very columns that the table has.
+
+    Only Spark knows what it calls an expression without a name, so it is asked.
+    """
     cols = output(plan.root)
     if len(cols) != len(base.columns):
         raise Refused("SCHEMA_CHANGED", "the query gives other columns than the table has")
-    for col, name, column in zip(cols, plan.names, base.columns, strict=True):
+    names = list(plan.names)
+    if names != [column.name for column in base.columns]:
+        names = ask()
+    for col, name, column in zip(cols, names, base.columns, strict=True):
         if column.name.lower() in (WEIGHT, COPIES):
             raise Refused("UNSUPPORTED", f"a column named {column.name}")
-        if name.isidentifier() and name.lower() != column.name.lower():
+        if name != column.name:
             raise Refused("SCHEMA_CHANGED", f"column {column.name} is {name} now")
         if _stored(types[col]) != _stored(spark_type(column.type)):
             raise Refused("SCHEMA_CHANGED", f"column {column.name} is {types[col]} now")

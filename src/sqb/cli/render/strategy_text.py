@@ -43,7 +43,7 @@ def outcome(result: NodeResult) -> tuple[str, str]:
         parts.append(f"-{rows.deleted:,}" if rows.deleted else "")
         return " ".join(["rows", *filter(None, parts)]), "rows"
     if strategy.name == "full" and strategy.code and strategy.code not in _PLAIN:
-        return f"full: {strategy.code}", "full"
+        return f"full: {strategy.code}", ""
     return "", ""
 
 
