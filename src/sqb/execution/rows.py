@@ -302,7 +302,7 @@ class RowRefresh:
         """Compare what is staged with the query, if the header asks for it now."""
         wish = str(self.run.compiled.models[self.name].settings.options.get("row_audit", "off"))
         wanted = due(wish, work.record.refreshes)
-        if wanted is None or not unique:
+        if wanted is None or not unique or self.run.kept.get(self.name):
             return
         known = {column.name for column in work.base.columns}
         key = strategy.key if strategy.key and known.issuperset(strategy.key) else ()

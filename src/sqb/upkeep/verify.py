@@ -94,7 +94,7 @@ def _by_query(
     found: Verified,
 ) -> Verified:
     """The rows against those of the query on the recorded inputs."""
-    if record.materialized != "table":
+    if record.kept:
         raise _NotComparableError(f"a table of kind `{record.materialized}` holds more than that")
     then = _then(run, name, record)
     files = files_read(then, name)
