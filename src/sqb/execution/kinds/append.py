@@ -58,6 +58,7 @@ def carry(job: Job) -> Outcome:
         why = f"{way.strategy.why if way.strategy else ''}; {refresh.told}"
         strategy = way.strategy and msgspec.structs.replace(way.strategy, why=why)
         return msgspec.structs.replace(way, strategy=strategy)
+    job.run.accounts[job.name].rebuild(way.code or "")
     done, told = _difference(job)
     why = f"the query on the old and on the new rows, compared in full ({way.why}); {told}"
     strategy = Strategy("difference", why, rejected=way.rejected, code=way.code)

@@ -67,6 +67,7 @@ def carry(job: Job) -> Outcome:
     way = refresh_rows(MergeRefresh(job))
     if isinstance(way, Outcome):
         return way
+    job.run.accounts[job.name].rebuild(way.code or "")
     if not job.kind.keeps:
         job.run.kept[job.name] = ""
         return msgspec.structs.replace(rebuild(job), strategy=way)
