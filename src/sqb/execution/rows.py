@@ -17,7 +17,8 @@ import msgspec
 from sqb.errors import SqbError
 from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
 from sqb.execution.content_hash import quote
-from sqb.execution.reading import statement
+from sqb.execution.files import check_unchanged
+from sqb.execution.reading import files_read, statement
 from sqb.execution.row_audit import audit_rows, due
 from sqb.execution.run import Run
 from sqb.execution.signed_write import (
@@ -299,7 +300,11 @@ class RowRefresh:
         return values
 
     def _audit(self, work: Work, staged: Staged, strategy: Strategy, unique: bool) -> None:
-        """Compare what is staged with the query, if the header asks for it now."""
+        """Compare what is staged with the query, if the header asks for it now.
+
+        Files can't be pinned: those that were read must be there still, as they were.
+        """
+        check_unchanged(self.run.sources, files_read(self.run, self.name))
         wish = str(self.run.compiled.models[self.name].settings.options.get("row_audit", "off"))
         wanted = due(wish, work.record.refreshes)
         if wanted is None or not unique or self.run.kept.get(self.name):
