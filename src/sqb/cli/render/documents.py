@@ -62,7 +62,7 @@ def build_document(result: BuildResult, seconds: float) -> dict[str, Any]:
     }
     results = {node.name: node for node in result.nodes}
     told = [warning for node in result.nodes for warning in node.warnings]
-    document["warnings"] += msgspec.to_builtins(told)
+    document["warnings"] = [*document["warnings"], *msgspec.to_builtins(told)]
     document["nodes"] = [
         planned_node(node) | _ended(node, results[node.name]) for node in result.plan.nodes
     ]
