@@ -52,6 +52,7 @@ CODES: dict[str, str] = {
     "S306": "a source can't be observed, so what reads it is always stale",
     "S307": "a source is older than its age policy likes",
     "S308": "a name changes between view and table where that takes two steps",
+    "S309": "a model has no row state although its header asks for one",
     "L001": "the catalog can't be reached",
     "L002": "the project was moved: its tables' metadata holds another path",
     "L003": "another build published the model meanwhile",

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from sqb.compile.compiler import namespace_of
-from sqb.compile.nodes import Binding, Compiled
+from sqb.compile.compiler import namespace_of, place_of
+from sqb.compile.nodes import Binding, Compiled, CompiledModel
 from sqb.errors import SqbError
 from sqb.graph.graph import CycleError, Graph
 from sqb.hashing import digest
@@ -48,6 +48,10 @@ class Expected(msgspec.Struct, frozen=True):
     volatile: tuple[str, ...] = ()
     lines: tuple[int, ...] = ()
     described: str = ""
+    #: The model whose groups it holds, for sqb's own use.
+    state_of: str | None = None
+    #: Why it has no row state although its header asks for one.
+    stateless: str = ""
 
     @property
     def place(self) -> str:
@@ -126,6 +130,7 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
         model = compiled.models.get(name)
         if model is not None:
             settings = model.settings
+            namespace, relation = place_of(config, model)
             identity = f"{settings.identity}\n{session}"
             local = digest("model", current, model.query_hash, identity)
             inputs = compiled.parents[name]
@@ -135,8 +140,8 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
                 type="model",
                 path=model.path,
                 materialized=settings.materialized,
-                namespace=namespace_of(config, settings.schema),
-                relation=settings.alias or name,
+                namespace=namespace,
+                relation=relation,
                 tags=settings.tags,
                 inputs=inputs,
                 query=model.query_hash,
@@ -147,6 +152,8 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
                 volatile=model.analysis.volatile,
                 lines=_first_lines(compiled.bindings[name]),
                 described=_described(settings.description, settings.column_descriptions),
+                state_of=settings.state_of,
+                stateless=_stateless(model),
             )
         elif name in compiled.seeds:
             seed = compiled.seeds[name]
@@ -167,6 +174,11 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
                 described=_described(seed.description, seed.column_descriptions),
             )
     return out
+
+
+def _stateless(model: CompiledModel) -> str:
+    state = model.row_state
+    return state.why if state is not None and state.asked else ""
 
 
 def _described(description: str | None, columns: dict[str, str]) -> str:

@@ -77,6 +77,8 @@ class PlannedNode(msgspec.Struct, frozen=True):
     strategy: Strategy | None = None
     diff: str | None = None
     detail: dict[str, str] | None = None
+    #: The model whose groups it holds, for sqb's own use.
+    state_of: str | None = None
 
     @property
     def maybe(self) -> bool:

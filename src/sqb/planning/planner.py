@@ -37,6 +37,7 @@ def decide(situation: Situation) -> tuple[Plan, dict[str, Verdict]]:
                 if_changed=verdict.if_changed,
                 cause=verdict.cause if verdict.runs or verdict.blocked else None,
                 strategy=_strategy(expected.materialized, verdict) if verdict.runs else None,
+                state_of=expected.state_of,
             )
         )
         if not verdict.runs and _outdated(situation, name, verdict):
