@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 # Bytecode makes each start of the command faster, so it is written whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test test-catalogs test-cluster check format lock clean
+.PHONY: install demo test test-catalogs test-cluster proof fuzz check format lock clean
 .PHONY: bench bench-plan bench-build bench-start bench-life
 
 install: $(STAMP)
@@ -44,6 +44,17 @@ test-catalogs: install
 	SQB_TEST_CATALOG=rest $(BIN)/python -m pytest tests/lake/test_rest.py tests/execution
 	SQB_TEST_CATALOG=rest SQB_TEST_PUBLISH=branch $(BIN)/python -m pytest tests/execution/test_crashes.py tests/execution/test_races.py
 	SQB_TEST_CATALOG=rest SQB_TEST_PUBLISH=replace $(BIN)/python -m pytest tests/execution/test_crashes.py
+
+# Every case of row-level refresh through every step, every script, every crash; half an hour.
+proof: install
+	SQB_TEST_PROOF=all $(BIN)/python -m pytest tests/execution/test_rows_cases.py tests/execution/test_rows_engine.py tests/execution/test_crashes.py
+
+# Random queries and changes for SECONDS: first the algebra on DuckDB, then everything on Spark.
+SECONDS ?= 600
+SEED ?= $(shell date +%s)
+fuzz: install
+	$(BIN)/python tests/refresh/loop.py --seed $(SEED) --seconds $$(($(SECONDS) / 3))
+	$(BIN)/python tests/execution/loop.py --seed $(SEED) --seconds $$(($(SECONDS) * 2 / 3))
 
 check: install
 	$(BIN)/ruff check

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sqb.execution.run import Run
     from sqb.execution.source_freshness import SourceFreshness
     from sqb.upkeep.upkeep import Upkeep
+    from sqb.upkeep.verify import Verified
 
 
 class Project(Workspace):
@@ -238,7 +239,7 @@ class Project(Workspace):
         run_id = new_run_id()
         artifacts = Artifacts(self.work_dir / "runs" / run_id, plan, self.mask)
         run = self._run(run_id, situation, verdicts, observed, look)
-        run.refresh = refresh
+        run.refresh, run.folder = refresh, artifacts.folder
         hear = artifacts.listening(listener)
         result = execute(
             run,
@@ -342,6 +343,35 @@ class Project(Workspace):
         run = self._run("explain", situation, verdicts, observed, look)
         work = {node.name for node in plan.work}
         return explained(name, self._with_diffs(only, observed), run, work)
+
+    def verify(
+        self,
+        select: Selectors = (),
+        exclude: Selectors = (),
+        *,
+        full: bool = False,
+        listener: Listener | None = None,
+    ) -> list[Verified]:
+        """Do tables hold what their records say? ``full``: and what their queries give?"""
+        from sqb.identity.expected import session_conf
+        from sqb.spark.pool import SessionPool
+        from sqb.upkeep.verify import comparable_tables, verify
+
+        selected = self.select(select, exclude)
+        observed = self.observe()
+        _, verdicts, situation, look = self._decide(
+            frozenset(self.expected), observed, force=False, full_refresh=False, listener=listener
+        )
+        run = self._run("verify", situation, verdicts, observed, look)
+        names = comparable_tables(run, selected)
+        if not names:
+            return []
+        session = self._opened(listener or (lambda _: None))
+        pool = SessionPool(session, 1, session_conf(self.config.spark.conf))
+        with pool.acquire() as sibling:
+            found = [verify(run, sibling, name, full=full) for name in names]
+        pool.close()
+        return found
 
     def history(self, name: str | None = None) -> list[dict[str, Any]]:
         """Every recorded build of a node, or of all, oldest first."""

@@ -272,7 +272,7 @@ BAD: list[tuple[str, dict[str, str | bytes], str, str | None, int | None, str | 
     ("an untyped column", {"models/a.sql": "SELECT NULL AS x"}, "P013", "models/a.sql", 1, None),
     (
         "a later kind",
-        {"models/a.sql": "MODEL (\n materialized merge, unique_key [a]);\nSELECT 1 AS a"},
+        {"models/a.sql": "MODEL (\n materialized incremental, cursor a);\nSELECT 1 AS a"},
         "C011",
         "models/a.sql",
         2,

@@ -34,6 +34,7 @@ from sqb.project.config_schema import SCHEMA, AnyKey
 from sqb.project.keys import ALIASES, KEYS
 from sqb.project.seed_specs import CsvSettings
 from sqb.project.sources import load_sources
+from sqb.refresh.reasons import CODES as REASONS
 from sqb.spark.session import SparkSettings
 from sqb.state.tables import FINGERPRINTS, FRESHNESS, arrow_schema
 
@@ -44,7 +45,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 #: Commands that need Spark: these get the session that all tests share.
-WITH_SPARK = ("build", "query", "seed")
+WITH_SPARK = ("build", "query", "seed", "verify")
 
 _BLOCK = re.compile(r"^```(?P<info>[^\n`]+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _NOISE = (
@@ -230,6 +231,8 @@ def test_a_page_with_builds_tells_the_truth(
     lake = (
         f'[targets.dev]\nschema = "docs_{PAGES.index(page)}"\n[catalog]\n'
         f'uri = "{spark_settings.catalog_uri}"\nwarehouse = "{spark_settings.warehouse}"\n'
+        # how a small table is brought up to date must not hang on how busy the machine is
+        "[refresh]\nsmall_seconds = 100000\n"
     )
     reader = Reader(tmp_path, spark, lake)
 
@@ -374,6 +377,24 @@ def test_every_reason_has_a_meaning() -> None:
     others = ["upstream_changed", "upstream_unchanged", "source_changed", "source_unknown"]
     others += ["schema_changed", "no_change", "source_freshness_error"]
     assert _named("what-runs-and-why.md", [*sorted(OWN_REASONS), *others]) == []
+
+
+def test_every_code_of_a_strategy_has_a_meaning() -> None:
+    assert _named("row-level.md", list(REASONS)) == []
+    used = re.compile(
+        r"""(?:Refused|NotDerivable|full)\(\s*"([A-Z_]+)"|"""
+        r"""(?:Unsupported|Rejected)\([^,()]+,\s*"([A-Z_]+)\""""
+    )
+    found = {
+        code
+        for room in ("refresh", "execution", "planning", "sql")
+        for file in (ROOT / "src/sqb" / room).rglob("*.py")
+        for pair in used.findall(file.read_text())
+        for code in pair
+        if code
+    }
+    assert len(found) > 10
+    assert found <= set(REASONS)
 
 
 def test_every_column_of_the_state_tables_is_in_publishing() -> None:

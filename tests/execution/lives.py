@@ -295,9 +295,11 @@ class Life:
     def latest(self, depth: int) -> tuple[str, list[Column]]:
         text, columns = self.source(depth)
         by, order = self.rng.choice(columns).name, self.rng.choice(columns).name
-        made, out = self._select([(c.name, c.kind) for c in self._some(columns, 3)], text)
-        rank = f"rank() OVER (PARTITION BY {by} ORDER BY {order} DESC)"
-        return f"{made} QUALIFY {rank} = 1", out
+        rank = (f"rank() OVER (PARTITION BY {by} ORDER BY {order} DESC)", "int")
+        kept = [(c.name, c.kind) for c in self._some(columns, 3)]
+        inner, out = self._select([*kept, rank], text)
+        names = ", ".join(c.name for c in out[:-1])
+        return f"SELECT {names} FROM ({inner}) q WHERE {out[-1].name} = 1", out[:-1]
 
     def sets(self, depth: int) -> tuple[str, list[Column]]:
         rng = self.rng

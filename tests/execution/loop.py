@@ -19,15 +19,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
 
+import msgspec
+
 sys.path.insert(0, str(Path(__file__).parent))
 from lives import Life
 from proof import at_home, bag, differences, on_spark, way_of
 
 from sqb.execution import rows
+from sqb.refresh.strategies import choose
 
 if TYPE_CHECKING:
     from conftest import Workbench
-    from sqb.refresh.strategies import Choice, Option
+    from sqb.refresh.script import Script
+    from sqb.refresh.strategies import Choice, Situation
 
 
 class MismatchError(AssertionError):
@@ -39,14 +43,16 @@ def live(bench: Workbench, seed: int, *, models: int = 6, steps: int = 3) -> Cou
     life, counts = Life(seed, models), Counter[str]()
     draw = random.Random(seed)
 
-    def any_that_applies(choice: Choice, *_: object) -> Option:
-        return draw.choice(choice.options)
+    def in_any_order(situation: Situation, script: Script) -> Choice:
+        choice = choose(situation, script)
+        options = draw.sample(choice.options, len(choice.options))
+        return msgspec.structs.replace(choice, options=tuple(options))
 
     for statement in life.beginning():
         bench.sql(on_spark(statement))
     for name, sql in life.queries.items():
         bench.model(name, at_home(sql))
-    with mock.patch.object(rows, "affordable", any_that_applies):
+    with mock.patch.object(rows, "choose", in_any_order):
         _build(bench, life, counts, first=True)
         for step in range(steps):
             done = [_happen(bench, statement, draw) for statement in life.step()]

@@ -27,13 +27,16 @@ Bag = Counter[object]
 
 
 class Case(msgspec.Struct, frozen=True):
-    """A query with the ways that are right in each step; not ``always``: left out by default."""
+    """A query with the ways that are right in each step.
+
+    ``turn`` is the step that it is refreshed in by default; 0: in none.
+    """
 
     name: str
     title: str
     sql: str
     expected: tuple[frozenset[str], ...]
-    always: bool = True
+    turn: int
 
     def ways(self, number: int) -> frozenset[str]:
         """What is right in a step; the first one builds."""
@@ -46,7 +49,7 @@ def read_cases() -> list[Case]:
     for path in sorted(CASES.glob("*.sql")):
         if path.stem == "tables":
             continue
-        parts = re.split(r"^-- (case|more): (.*)$", path.read_text(), flags=re.MULTILINE)[1:]
+        parts = re.split(r"^-- (case|early|more): (.*)$", path.read_text(), flags=re.MULTILINE)[1:]
         triples = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
         for number, (word, title, text) in enumerate(triples, 1):
             told, _, sql = text.strip().partition("\n")
@@ -54,7 +57,8 @@ def read_cases() -> list[Case]:
                 raise ValueError(f"{path.name}: `{title}` does not say what is right")
             steps = told.removeprefix("-- by: ").split(",")
             expected = tuple(frozenset(step.strip().split(" | ")) for step in steps)
-            out.append(Case(f"{path.stem}_{number}", title, sql, expected, word == "case"))
+            turn = {"more": 0, "early": 1, "case": 2}[word]
+            out.append(Case(f"{path.stem}_{number}", title, sql, expected, turn))
     return out
 
 
@@ -103,8 +107,10 @@ def differences(bench: Workbench, queries: Mapping[str, str]) -> dict[str, str]:
     def compare(item: tuple[str, str]) -> tuple[str, str | None]:
         name, sql = item
         text = on_spark(sql).replace("{raw}", bench.raw)
-        table = bag(bench.spark.table(f"lake.{bench.schema}.{name}"))
-        rows = bag(bench.spark.sql(text))
+        one, other = bench.spark.table(f"lake.{bench.schema}.{name}"), bench.spark.sql(text)
+        if _columns(one) != _columns(other):
+            return name, f"{_columns(one)} is not {_columns(other)}"
+        table, rows = bag(one), bag(other)
         if table == rows:
             return name, None
         return name, f"not in the table: {dict(rows - table)}, only there: {dict(table - rows)}"
@@ -112,6 +118,13 @@ def differences(bench: Workbench, queries: Mapping[str, str]) -> dict[str, str]:
     with ThreadPoolExecutor(4) as pool:
         found = dict(pool.map(compare, queries.items()))
     return {name: what for name, what in found.items() if what is not None}
+
+
+def _columns(frame: DataFrame) -> list[tuple[str, str]]:
+    """Names and types, as Iceberg can hold them."""
+    kept = {"tinyint": "int", "smallint": "int"}
+    kinds = [(f.name, f.dataType.simpleString()) for f in frame.schema.fields]
+    return [(name, kept.get(kind, kind.split(" collate")[0])) for name, kind in kinds]
 
 
 def way_of(node: NodeResult) -> str:
@@ -130,8 +143,8 @@ def way_of(node: NodeResult) -> str:
 class Book:
     """All cases as models of one project, and what became of them in each step."""
 
-    def __init__(self, bench: Workbench, cases: Sequence[Case]) -> None:
-        self.bench = bench
+    def __init__(self, bench: Workbench, cases: Sequence[Case], *, last: bool = False) -> None:
+        self.bench, self.last = bench, last
         self.cases = {case.name: case for case in cases}
         self.ways: dict[str, dict[int, str]] = {case.name: {} for case in cases}
         self.wrong: dict[str, list[str]] = {case.name: [] for case in cases}

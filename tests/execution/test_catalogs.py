@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sqb.api import Project
+from sqb.lake.iceberg import open_iceberg
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,9 +29,12 @@ TESTED = [*SERVERS] if "SQB_TEST_CATALOG" in os.environ else ["pglake", "branchl
 class Life:
     """A project on one of the other catalogs of the shared session."""
 
-    def __init__(self, root: Path, spark: SparkSession, settings: SparkSettings) -> None:
+    def __init__(
+        self, root: Path, spark: SparkSession, settings: SparkSettings, name: str = "life"
+    ) -> None:
         self.root, self.spark, self.lake = root, spark, settings.catalog_name
-        self.schema = f"life_{self.lake}"
+        self.schema, raw = f"{name}_{self.lake}", f"raw_{name}_{self.lake}"
+        self.source = f"{self.lake}.{raw}.t"
         warehouse = f'warehouse = "{settings.warehouse}"\n' if settings.warehouse else ""
         self.write(
             "sqlbuild_project.toml",
@@ -38,10 +42,10 @@ class Life:
             f'type = "{settings.catalog_type}"\nuri = "{settings.catalog_uri}"\n{warehouse}'
             '[defaults]\nmaterialized = "table"\n',
         )
-        self.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.lake}.raw_{self.lake}")
-        self.sql(f"CREATE TABLE {self.lake}.raw_{self.lake}.t (id INT, v STRING) USING iceberg")
-        self.sql(f"INSERT INTO {self.lake}.raw_{self.lake}.t VALUES (1, 'a'), (2, 'b')")
-        self.write("models/v.sql", f"MODEL (materialized view);\nSELECT * FROM raw_{self.lake}.t")
+        self.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.lake}.{raw}")
+        self.sql(f"CREATE TABLE {self.source} (id INT, v STRING) USING iceberg")
+        self.sql(f"INSERT INTO {self.source} VALUES (1, 'a'), (2, 'b')")
+        self.write("models/v.sql", f"MODEL (materialized view);\nSELECT * FROM {raw}.t")
         self.write("models/t.sql", "SELECT id, v FROM v")
         self.write("seeds/s.csv", "id,name\n1,x\n")
 
@@ -88,7 +92,7 @@ def test_a_project_lives_on_every_catalog(
     assert life.build() == {"v": first, "t": first, "s": first}
     assert life.rows() == [(1, "a"), (2, "b")]
     # other rows, same columns
-    life.sql(f"INSERT INTO {catalog}.raw_{catalog}.t VALUES (3, 'c')")
+    life.sql(f"INSERT INTO {life.source} VALUES (3, 'c')")
     assert life.build()["t"] == ("success", "upstream_changed")
     assert life.rows() == [(1, "a"), (2, "b"), (3, "c")]
     with life.project() as project:
@@ -114,3 +118,36 @@ def test_a_project_lives_on_every_catalog(
     assert life.build()["t"][0] == "success"
     assert life.rows() == [(1,), (2,)]
     assert {row["node_name"] for row in life.project().history()} == {"v", "t", "s"}
+
+
+@pytest.mark.usefixtures("branch_server")
+def test_a_branch_that_is_written_at_the_same_moment_fails_no_build(
+    tmp_path: Path,
+    spark: SparkSession,
+    settings_of_others: dict[str, SparkSettings],
+    rest_server: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Branches share the sequence numbers of their table, and Spark gives up when one is taken."""
+    life = Life(tmp_path, spark, settings_of_others["branchlake"], "busy")
+    life.build()
+    ice: Any = open_iceberg("direct", rest_server, "", "rest")
+    happened: list[str] = []
+
+    def other_branch(_: str, path: str, body: bytes) -> None:
+        if happened or f"{life.schema}/tables/t" not in path or b'"add-snapshot"' not in body:
+            return
+        happened.append(path)
+        table = ice.load_table((life.schema, "t"))
+        at = table.current_snapshot().snapshot_id
+        table.manage_snapshots().create_branch(at, "theirs").commit()
+        table.append(table.scan().to_arrow(), branch="theirs")
+
+    monkeypatch.setattr("proxy.MEANWHILE", [other_branch])
+    life.sql(f"INSERT INTO {life.source} VALUES (3, 'c')")
+    assert life.build()["t"] == ("success", "upstream_changed")
+    assert happened
+    assert life.rows() == [(1, "a"), (2, "b"), (3, "c")]
+    refs = ice.load_table((life.schema, "t")).metadata.refs
+    assert sorted(refs) == ["main", "theirs"]
+    ice._session.close()

@@ -149,6 +149,21 @@ def test_of_two_refreshes_by_rows_one_is_published(
     settled(bench, "m")
 
 
+def test_two_builds_of_a_log_add_a_row_once(
+    bench: Workbench, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.sql("CREATE TABLE lake.{raw}.t (id INT) USING iceberg")
+    bench.sql("INSERT INTO lake.{raw}.t VALUES (1)")
+    bench.model("m", "MODEL (materialized append);\nSELECT id FROM {raw}.t")
+    bench.told()
+    bench.sql("INSERT INTO lake.{raw}.t VALUES (2)")
+    one, other = bench.project(), twin(bench, tmp_path_factory)
+    results = together(monkeypatch, one.build, other.build)
+    assert sorted(node(r).status for r in results) == ["current", "success"]
+    assert bench.rows("m") == [(1,), (2,)]
+    settled(bench, "m")
+
+
 def test_the_loser_of_different_builds_fails_and_names_the_winner(
     bench: Workbench, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

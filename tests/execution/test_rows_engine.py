@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,12 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from engine import SCRIPTS, Script
+from engine import SCRIPTS as EVERY
+from engine import SHARE, Script
 from proof import bag, differences, way_of
 
 if TYPE_CHECKING:
     from conftest import Workbench
     from sqb.execution.events import Event, NodeResult
+
+ALL = os.environ.get("SQB_TEST_PROOF") == "all"
+SCRIPTS = {name: script for name, script in EVERY.items() if ALL or name in SHARE}
 
 
 @pytest.fixture(autouse=True)
@@ -180,7 +185,7 @@ def test_a_sum_that_overflows_fails_as_its_query_does(bench: Workbench) -> None:
         node = only(bench)
     assert node.status == "failed"
     assert node.error is not None
-    assert "ARITHMETIC_OVERFLOW" in str(node.error), node.error
+    assert "overflow" in str(node.error["message"])
     assert bench.rows("m") == before
     bench.sql("DELETE FROM lake.{raw}.t WHERE id = 100")
     assert only(bench).status == "unchanged"
@@ -233,21 +238,24 @@ def test_a_lost_record_or_stamp_is_a_rebuild(bench: Workbench) -> None:
 
 
 def test_a_table_that_does_not_hold_what_goes_is_rebuilt(bench: Workbench) -> None:
-    """E26, E27: rows were lost or doubled below a stamp that says nothing of it."""
+    """E26, E27: rows were lost, doubled or written below a stamp that says nothing of it."""
     query = "SELECT g, count(*) AS n, sum(v) AS total, count(v) AS c FROM {raw}.t GROUP BY g"
     rows = "SELECT v FROM {raw}.t WHERE g < 2"
     bench.model("r", rows)
     ordered(bench, query)
-    for damage in ("DELETE FROM {table} WHERE true", "INSERT INTO {table} SELECT * FROM {table}"):
-        for name in ("m", "r"):
-            _damage(bench, name, damage)
-        bench.sql(
-            "DELETE FROM lake.{raw}.t WHERE id = (SELECT max(id) FROM lake.{raw}.t WHERE g = 1)"
-        )
+    damages = {
+        "m": ("DELETE FROM {table} WHERE g = 0", "UPDATE {table} SET n = 0"),
+        "r": ("DELETE FROM {table} WHERE v = 0", "INSERT INTO {table} VALUES (3)"),
+    }
+    for turn in range(2):
+        for name, statements in damages.items():
+            _damage(bench, name, statements[turn])
+        last = "SELECT max(id) FROM lake.{raw}.t WHERE g = 1"
+        bench.sql(f"DELETE FROM lake.{{raw}}.t WHERE id = ({last})")
         result = bench.build(refresh="rows")
         for node in result.nodes:
             assert node.status == "success", node
-            assert way_of(node) == "full:INTEGRITY", (damage, node.strategy)
+            assert way_of(node) == "full:INTEGRITY", (turn, node.strategy)
         same(bench, "m", query.replace("{raw}", "raw"))
         same(bench, "r", rows.replace("{raw}", "raw"))
 

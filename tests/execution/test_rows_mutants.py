@@ -7,7 +7,7 @@ nothing changed, or where the refresh itself finds that it did wrong and rebuild
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +17,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from proof import differences, maintained, way_of
 
-from sqb.execution import change_sets, content_hash, rows, steps
+from sqb.execution import change_sets, content_hash, rows, signed_write, steps
+from sqb.execution.signed_write import measured
 from sqb.refresh import signed
 from sqb.refresh.changes import TableChange, table_change
+from sqb.refresh.script import COPIES, WEIGHT
 
 if TYPE_CHECKING:
     from conftest import Workbench
@@ -28,27 +30,30 @@ Patch = pytest.MonkeyPatch
 
 
 def copies_that_come_are_not_counted(patch: Patch) -> None:
-    whole = rows._measure
-
-    def measure(*arguments):  # type: ignore[no-untyped-def]
-        return msgspec.structs.replace(whole(*arguments), most=1)
-
-    patch.setattr(rows, "_measure", measure)
+    patch.setattr(rows, "measured", lambda *a: msgspec.structs.replace(measured(*a), most=1))
 
 
 def copies_that_stay_are_lost(patch: Patch) -> None:
-    whole = rows._Refresh._write
+    whole = signed_write._write
 
-    def write(self, frame, *arguments):  # type: ignore[no-untyped-def]
-        patched = frame.withColumn(rows.COPIES, frame[rows.COPIES] * 0)
-        patched.createOrReplaceTempView("sqb_signed")
-        return whole(self, patched, *arguments)
+    def write(work, change, staged, columns):  # type: ignore[no-untyped-def]
+        frame = change.frame.withColumn(COPIES, change.frame[COPIES] * 0)
+        whole(work, msgspec.structs.replace(change, frame=frame), staged, columns)
 
-    patch.setattr(rows._Refresh, "_write", write)
+    patch.setattr(signed_write, "_write", write)
+
+
+def rows_that_go_stay(patch: Patch) -> None:
+    whole = signed_write._write
+
+    def write(work, change, staged, columns):  # type: ignore[no-untyped-def]
+        whole(work, msgspec.structs.replace(change, gone=0), staged, columns)
+
+    patch.setattr(signed_write, "_write", write)
 
 
 def zeros_are_alike_where_rows_go(patch: Patch) -> None:
-    patch.setattr(rows, "exact", lambda _value, _kind: None)
+    patch.setattr(signed_write, "exact", lambda _value, _kind: None)
 
 
 def zeros_are_alike_in_a_change(patch: Patch) -> None:
@@ -57,12 +62,12 @@ def zeros_are_alike_in_a_change(patch: Patch) -> None:
 
 
 def old_images_are_dropped(patch: Patch) -> None:
-    whole = change_sets.Bound._raw
+    whole = change_sets.Bound._change_rows
 
-    def raw(self, source):  # type: ignore[no-untyped-def]
-        return f"SELECT * FROM ({whole(self, source)}) AS sqb_x WHERE {change_sets.WEIGHT} > 0"
+    def rows_of(self, *arguments):  # type: ignore[no-untyped-def]
+        return f"SELECT * FROM ({whole(self, *arguments)}) AS sqb_x WHERE {WEIGHT} > 0"
 
-    patch.setattr(change_sets.Bound, "_raw", raw)
+    patch.setattr(change_sets.Bound, "_change_rows", rows_of)
 
 
 def null_is_in_no_range(patch: Patch) -> None:
@@ -117,75 +122,92 @@ def the_hash_of_the_rows_is_not_maintained(patch: Patch) -> None:
     patch.setattr(content_hash, "after", lambda before, _change: before)
 
 
-ALL_ROWS = "SELECT g, f FROM {raw}.t"
 BY_GROUP = "SELECT g, count(*) AS n, sum(v) AS total, count(v) AS c FROM {raw}.t GROUP BY g"
 LARGEST = "SELECT g, max(v) AS most FROM {raw}.t GROUP BY g"
-#: The mistake, and the query whose refresh shows it.
-MUTANTS: list[tuple[Callable[[Patch], None] | None, str]] = [
-    (copies_that_come_are_not_counted, "SELECT g, v FROM {raw}.t WHERE g = 9"),
-    (copies_that_stay_are_lost, "SELECT g, v FROM {raw}.t WHERE g = 7"),
-    (zeros_are_alike_where_rows_go, "SELECT id, f FROM {raw}.t"),
-    (zeros_are_alike_in_a_change, "SELECT id, f FROM {raw}.t WHERE id > 0"),
-    (old_images_are_dropped, LARGEST),
-    (null_is_in_no_range, LARGEST.replace("g,", "g, 1 AS one,")),
-    (ranges_end_too_early, LARGEST.replace("g,", "g, 2 AS two,")),
-    (rewritten_rows_are_not_netted, "SELECT id, w FROM {raw}.t WHERE id < 100"),
-    (a_range_is_read_as_appends, BY_GROUP),
-    (the_old_version_is_the_new_one, "SELECT n, count(*) AS m FROM ({by}) x GROUP BY n"),
-    (a_change_is_taken_for_none, BY_GROUP.replace("g,", "g, 3 AS three,")),
-    (the_hash_of_the_rows_is_not_maintained, BY_GROUP.replace("g,", "g, 4 AS four,")),
+#: The mistake, the query whose refresh shows it, and the way that it is refreshed without it.
+MUTANTS: list[tuple[Callable[[Patch], None], str, str]] = [
+    (copies_that_come_are_not_counted, "SELECT g, v FROM {raw}.t", "affected_key"),
+    (copies_that_stay_are_lost, "SELECT g, v FROM {raw}.t WHERE g = 7", "affected_key"),
+    (rows_that_go_stay, LARGEST, "affected_key"),
+    (zeros_are_alike_where_rows_go, "SELECT w, f FROM {raw}.t WHERE g = 2", "affected_key"),
+    (zeros_are_alike_in_a_change, "SELECT id, f FROM {raw}.t WHERE g = 2", "affected_key"),
+    (old_images_are_dropped, LARGEST, "affected_key"),
+    (null_is_in_no_range, LARGEST, "affected_key"),
+    (ranges_end_too_early, LARGEST, "affected_key"),
+    (rewritten_rows_are_not_netted, "SELECT id, w FROM {raw}.u", "skip:NET_CHANGE_EMPTY"),
+    (a_range_is_read_as_appends, BY_GROUP, "group_merge"),
+    (
+        the_old_version_is_the_new_one,
+        f"SELECT n, count(*) AS m FROM ({BY_GROUP}) x GROUP BY n",
+        "affected_key",
+    ),
+    (a_change_is_taken_for_none, BY_GROUP, "group_merge"),
+    (the_hash_of_the_rows_is_not_maintained, BY_GROUP, "group_merge"),
 ]
+#: Each query once, refreshed without a mistake.
+CONTROLS = {f"c{n}": told for n, told in enumerate({(sql, way): 0 for _, sql, way in MUTANTS})}
 CHANGES = [
     "DELETE FROM lake.{raw}.t WHERE note = 'second'",
-    "UPDATE lake.{raw}.t SET f = -f WHERE id IN (10, 11)",
+    "UPDATE lake.{raw}.t SET f = -f WHERE id = 10",
     "UPDATE lake.{raw}.t SET v = v + 5 WHERE g IS NULL",
     "UPDATE lake.{raw}.t SET v = 0, g = 5 WHERE id = 3",
     "DELETE FROM lake.{raw}.t WHERE g = 4",
     "INSERT INTO lake.{raw}.t VALUES (20, 9, 9, 0.5, 1, ''), (20, 9, 9, 0.5, 1, '')",
+    "UPDATE lake.{raw}.u SET note = 'written' WHERE id < 3",
 ]
+COLUMNS = "(id INT, g INT, v INT, f DOUBLE, w INT, note STRING)"
 
 
 @pytest.fixture(scope="module")
 def changed(shared_bench: Workbench) -> Workbench:
     """A table for each mistake, built without it; then the rows below them change."""
     bench = shared_bench
-    bench.sql(
-        "CREATE TABLE lake.{raw}.t (id INT, g INT, v INT, f DOUBLE, w INT, note STRING)"
-        " USING iceberg"
-    )
-    bench.sql(
-        "INSERT INTO lake.{raw}.t VALUES (1, 1, 1, 0.5, 1, ''), (2, 1, 2, 0.5, 1, ''),"
-        " (3, 1, 7, 0.5, 1, ''), (4, NULL, 3, 0.5, 1, ''), (5, 4, 3, 0.5, 1, ''),"
-        " (6, 7, 3, 0.5, 1, 'first'), (6, 7, 3, 0.5, 1, 'second'), (6, 7, 3, 0.5, 1, ''),"
-        " (10, 2, 1, 0.0, 1, ''), (11, 2, 1, -0.0D, 1, '')"
-    )
-    for number, (_, sql) in enumerate(MUTANTS):
-        bench.model(f"m{number}", sql.replace("{by}", BY_GROUP))
-    # nothing of this one changes: what is rewritten must not be published
+    for table in ("t", "u"):
+        bench.sql(f"CREATE TABLE lake.{{raw}}.{table} {COLUMNS} USING iceberg")
+        bench.sql(
+            f"INSERT INTO lake.{{raw}}.{table} VALUES (1, 1, 1, 0.5, 1, ''),"
+            " (2, 1, 2, 0.5, 1, ''), (3, 1, 7, 0.5, 1, ''), (4, NULL, 3, 0.5, 1, ''),"
+            " (5, 4, 3, 0.5, 1, ''), (6, 7, 3, 0.5, 1, 'first'), (6, 7, 3, 0.5, 1, 'second'),"
+            " (6, 7, 3, 0.5, 1, ''), (10, 2, 1, 0.0, 1, ''), (11, 2, 1, -0.0D, 1, '')"
+        )
+    for number, (_, sql, _) in enumerate(MUTANTS):
+        bench.model(f"m{number}", sql)
+    for name, (sql, _) in CONTROLS.items():
+        bench.model(name, sql)
     bench.build()
     for change in CHANGES:
         bench.sql(change)
     return bench
 
 
-def problems(bench: Workbench, name: str, sql: str) -> list[str]:
-    """Refresh one table, and everything that is not as it must be."""
-    result = bench.build(name, refresh="rows")
-    (node,) = [n for n in result.nodes if n.name == name]
-    way = way_of(node)
-    found = [way] if way.startswith(("full", "failed")) else []
-    if node.status != "failed":
-        found += differences(bench, {name: sql.replace("{raw}", "raw")}).values()
-        found += maintained(bench, [name]).values()
-    return found
-
-
-@pytest.mark.parametrize("number", range(len(MUTANTS)), ids=[m.__name__ for m, _ in MUTANTS])
+@pytest.mark.parametrize("number", range(len(MUTANTS)), ids=[m.__name__ for m, _, _ in MUTANTS])
 def test_a_planted_mistake_is_seen(
     changed: Workbench, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mutant, sql = MUTANTS[number]
+    mutant, sql, way = MUTANTS[number]
     monkeypatch.setenv("SQB_ROW_ERRORS", "raise")
     mutant(monkeypatch)
-    sql = sql.replace("{by}", BY_GROUP)
-    assert problems(changed, f"m{number}", sql) != []
+    assert problems(changed, {f"m{number}": (sql, way)}) != {}
+
+
+def test_nothing_is_seen_where_no_mistake_is(
+    changed: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables that no mistake was made on are refreshed as they should be."""
+    monkeypatch.setenv("SQB_ROW_ERRORS", "raise")
+    assert problems(changed, CONTROLS) == {}
+
+
+def problems(bench: Workbench, models: Mapping[str, tuple[str, str]]) -> dict[str, list[str]]:
+    """Refresh tables, and say of each everything that is not as it must be."""
+    result = bench.build(*models, refresh="rows")
+    found: dict[str, list[str]] = {}
+    nodes = {node.name: node for node in result.nodes if node.name in models}
+    for name, node in nodes.items():
+        if way_of(node) != models[name][1]:
+            found.setdefault(name, []).append(way_of(node))
+    done = [name for name, node in nodes.items() if node.status != "failed"]
+    queries = {name: models[name][0].replace("{raw}", "raw") for name in done}
+    for name, what in (*differences(bench, queries).items(), *maintained(bench, done).items()):
+        found.setdefault(name, []).append(what)
+    return found

@@ -38,6 +38,10 @@ RULES: dict[str, Rule | None] = {
 }
 
 
+#: Told of every request before it is forwarded: what a test lets happen in that moment.
+MEANWHILE: list[Callable[[str, str, bytes], None]] = []
+
+
 @contextlib.contextmanager
 def proxy(address: str, rule: Rule, port: int = 0) -> Iterator[str]:
     """Forward to ``address``, all but what the rule refuses; the address to use instead."""
@@ -53,6 +57,8 @@ def proxy(address: str, rule: Rule, port: int = 0) -> Iterator[str]:
                 error = {"message": "refused", "type": "ForbiddenException", "code": refused}
                 self._answer(refused, json.dumps({"error": error}).encode())
                 return
+            for happening in tuple(MEANWHILE):
+                happening(self.command, self.path, body)
             kept = {k: v for k, v in self.headers.items() if k.lower() in _KEPT}
             request = Request(address + self.path, body or None, kept, method=self.command)
             try:

@@ -224,6 +224,35 @@ def test_a_foreign_write_wins(place: Place, mode: str) -> None:
     assert place.stray() == set()
 
 
+def test_of_two_builds_that_have_both_written_the_first_to_publish_wins(
+    place: Place, mode: str
+) -> None:
+    if mode == "replace":
+        pytest.skip("rows are published as soon as they are written")
+    base = place.table(1)
+    one, two = (place.lake.stage(place.db, "t", run, SHAPE) for run in ("run1", "run2"))
+    place.write(one, place.rows(2))
+    place.write(two, place.rows(3))
+    # one that changes no rows is not held up by those two, and does not hold them up
+    place.lake.publish_properties(
+        namespace=place.db,
+        table="t",
+        base=base,
+        run_id="run3",
+        properties={"k": "w"},
+        make_stamp=stamp,
+    )
+    assert place.ids() == [1]
+    place.publish(one)
+    with pytest.raises(Overtaken):
+        place.publish(two)
+    for staged in (one, two):
+        place.lake.discard(staged, place.facts)
+    assert place.ids() == [2]
+    assert place.staged_names() == []
+    assert place.stray() == set()
+
+
 def test_what_moved_beside_the_data_stays(place: Place) -> None:
     place.table(1)
     place.build("run0", place.rows(1), properties={"k": "v", "gone": "x"})
@@ -473,6 +502,32 @@ def test_what_a_broken_server_did_is_not_known(
         else:
             assert client.post("namespaces", {}).refused
         client.close()
+
+
+@pytest.mark.parametrize("status", [409, 500, 400])
+def test_a_schema_that_someone_else_made_at_this_moment_is_no_error(
+    rest_server: str, status: int
+) -> None:
+    """Servers answer in their own ways when two make one: by the code for it, or by breaking."""
+    name, other = f"made{status}", RestLake(RestClient("lake", rest_server, "", {}), None)
+
+    def overtaken(method: str, path: str, _: bytes) -> int | None:
+        if method != "POST" or not path.endswith("/namespaces"):
+            return None
+        if name.startswith("made"):
+            other.ensure_namespace(name)
+        return status
+
+    with proxy(rest_server, overtaken) as address:
+        lake = RestLake(RestClient("lake", address, "", {}), None)
+        lake.ensure_namespace(name)
+        assert name in lake.namespaces()
+        name = f"refused{status}"
+        if status != 409:
+            with pytest.raises(SqbError, match=str(status)):
+                lake.ensure_namespace(name)
+        lake.close()
+    other.close()
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from sqb.errors import SqbError
 from sqb.project.header import split_model
 from sqb.project.keys import ALIASES, KEYS, ModelConfig, check_available, model_config
+from sqb.project.kind_keys import check_kind
 
 NOTHING: dict[str, Mapping[str, object]] = {}
 
@@ -366,26 +367,42 @@ def test_a_view_has_no_layout() -> None:
         "refresh auto, row_state off",
         "refresh full",
         "refresh rows, row_audit sample(0.1%)",
+        "materialized append, append_from [a], on_retraction error, on_schema_change fail",
+        "materialized merge, unique_key a, deletes keep, replay_on_change forward",
+        "materialized incremental, incremental_strategy merge, unique_key a, full_refresh false",
+        "materialized snapshot, unique_key a, snapshot_strategy timestamp, updated_at u",
+        "materialized scd2, unique_key a, check_columns [b], valid_from_column f",
+        "materialized tracked, group_key a",
         "row_audit off, contract none, audits [], deletes sync",
     ],
 )
 def test_what_works_now_is_available(header: str) -> None:
     found = split_model(f"MODEL ({header});", "m.sql")
     check_available(config(header), "m.sql", found.lines)
+    check_kind(config(header), "m.sql", found.lines)
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        ("materialized table, deletes keep", "for `merge`"),
+        ("materialized merge, unique_key a, append_from [b]", "for `append`"),
+        ("materialized append, check_columns [b]", "for `scd2`"),
+        ("materialized table, group_key [b]", "for `tracked`"),
+        ("materialized scd2, unique_key a, valid_from_column valid_to", "the same"),
+        ("materialized append, replay_on_change bounded-7d", "`cursor`"),
+    ],
+)
+def test_what_means_nothing_to_a_kind_is_refused(header: str, told: str) -> None:
+    found = split_model(f"MODEL (\n{header});", "m.sql")
+    with pytest.raises(SqbError, match=told) as caught:
+        check_kind(config(header), "m.sql", found.lines)
+    assert (caught.value.code, caught.value.line) == ("P003", 2)
 
 
 @pytest.mark.parametrize(
     ("header", "release"),
     [
-        ("materialized append", "0.3"),
-        ("materialized merge, unique_key a", "0.3"),
-        ("materialized incremental, incremental_strategy append", "0.3"),
-        ("materialized scd2, unique_key a", "0.3"),
-        ("materialized snapshot, unique_key a", "0.3"),
-        ("materialized tracked, group_key a", "0.3"),
-        ("materialized table, unique_key a", "0.3"),
-        ("deletes keep", "0.3"),
-        ("full_refresh true", "0.3"),
         ("row_state auto", "0.3"),
         ("materialized incremental, cursor c", "0.5"),
         ("materialized incremental, cursor c, incremental_strategy delete_insert", "0.5"),

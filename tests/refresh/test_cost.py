@@ -180,8 +180,6 @@ def test_many_keys_are_refused() -> None:
     refuse_keys("m", 900, found, LIMITS, "rows")
     with pytest.raises(Refused, match="TOO_MANY_KEYS: 151 keys of m, which has 1,000 rows"):
         refuse_keys("m", 151, found, LIMITS, "auto")
-    # where deleted rows are only marked, twice as many pay
-    refuse_keys("m", 299, msgspec.structs.replace(found, marks=True), LIMITS, "auto")
 
 
 def test_a_rebuild_is_scaled_by_what_its_inputs_grew() -> None:

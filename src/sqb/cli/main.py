@@ -32,6 +32,7 @@ COMMANDS: dict[str, str] = {
     "seed": "Load the seeds that changed.",
     "query": "Run a query in which names mean what they mean in a model.",
     "history": "List what was built, and when.",
+    "verify": "Compare tables with their records and their queries.",
     "janitor": "Remove from the lake what nothing needs any more.",
     "lineage": "Show what a model reads and what reads it.",
     "spark": "Keep a warm Spark; print how to open the lake elsewhere.",
@@ -42,7 +43,6 @@ COMMANDS: dict[str, str] = {
 
 #: command -> the release that brings it.
 LATER: dict[str, str] = {
-    "verify": "0.3",
     "dbt": "0.4",
     "test": "0.5",
     "audit": "0.5",

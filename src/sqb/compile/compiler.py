@@ -136,6 +136,7 @@ def compile_model(path: str, content: bytes, config: Config, scope: Scope) -> Co
     """One file: header, expansion, references, identity."""
     from sqb.project.header import split_model
     from sqb.project.keys import check_available, model_config
+    from sqb.project.kind_keys import check_kind
     from sqb.sql.expand import expand
     from sqb.sql.references import analyse_tokens
     from sqb.sql.tokens import canonical_of, split
@@ -146,6 +147,7 @@ def compile_model(path: str, content: bytes, config: Config, scope: Scope) -> Co
         text.values, text.lines, path, config.defaults, config.path_defaults, path
     )
     check_available(header, path, text.lines)
+    check_kind(header, path, text.lines)
     expanded = expand(text.body, scope, file=path, first_line=text.body_line)
     sql = expanded.spliced.text.rstrip()
     while sql.endswith(";"):

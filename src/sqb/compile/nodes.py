@@ -119,6 +119,7 @@ class SourceTable(msgspec.Struct, frozen=True, array_like=True):
     expression: SqlText | None = None
     freshness: Freshness | None = None
     probe: SqlText | None = None
+    unique_key: tuple[str, ...] = ()
 
     @property
     def is_table(self) -> bool:

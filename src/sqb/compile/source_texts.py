@@ -31,6 +31,7 @@ def source_table(source: Source) -> SourceTable:
         expression,
         source.freshness,
         _probe(source, source.freshness),
+        source.unique_key,
     )
 
 

@@ -155,6 +155,7 @@ def _walk(
             seconds,
             outcome.rows,
             strategy=outcome.strategy,
+            warnings=outcome.warnings,
         )
 
     def cancel() -> None:

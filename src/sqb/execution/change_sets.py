@@ -19,7 +19,7 @@ from sqb.refresh.changes import TableChange, table_change
 from sqb.refresh.ir import Node, scans
 from sqb.refresh.reasons import Refused
 from sqb.refresh.script import WEIGHT
-from sqb.refresh.signed import exact
+from sqb.refresh.signed import exact, kept
 from sqb.refresh.strategies import groupable
 from sqb.state.record import Record
 
@@ -45,10 +45,13 @@ def sources_of(run: Run, record: Record, root: Node) -> dict[str, Source]:
     columns: dict[str, dict[str, None]] = {}
     for scan in scans(root):
         columns.setdefault(scan.source, {}).update(dict.fromkeys(n for _, n in scan.columns))
-    return {name: _source(run, record, name, tuple(cols)) for name, cols in columns.items()}
+    return {name: source_of(run, record, name, tuple(cols)) for name, cols in columns.items()}
 
 
-def _source(run: Run, record: Record, name: str, columns: tuple[str, ...]) -> Source:
+def source_of(
+    run: Run, record: Record, name: str, columns: tuple[str, ...], *, same_columns: bool = True
+) -> Source:
+    """One table with what happened to it; ``same_columns``: those read must be what they were."""
     facts, state = run.relation(name), run.state(name)
     if facts is None or facts.kind != "table":
         if record.read().get(name) == state.data != UNKNOWN:
@@ -64,9 +67,11 @@ def _source(run: Run, record: Record, name: str, columns: tuple[str, ...]) -> So
     old = record.pins.get(name)
     change = table_change(known, old, facts.snapshot_id)
     readable = old is None or old in known
-    if change.way not in ("none", "unknown"):
-        then = known[old].columns if old is not None and old in known else facts.columns
-        _same_columns(name, columns, then, facts)
+    if same_columns and change.way != "unknown" and old is not None:
+        # of a version that is gone nobody tells which of the table's schemas it had
+        possible = [known[old].columns] if old in known else run.schemas(name).values()
+        for then in possible:
+            _same_columns(name, columns, then, facts)
     return Source(name, columns, change, facts, readable)
 
 
@@ -119,7 +124,11 @@ class Bound:
         """What a step reads: a source as it is, as it was, or its change."""
         if version == "changes":
             return self._texts[name]
-        text, is_select = self.run.read(name) if version == "new" else (self._then(name), False)
+        still = self.sources[name].change.way == "none"
+        if version == "new" or still:
+            text, is_select = self.run.read(name)
+        else:
+            text, is_select = self._then(name), False
         return f"{text} AS sqb_s" if is_select else text
 
     def _then(self, name: str) -> str:
@@ -237,11 +246,12 @@ class Bound:
 def _net(raw: str, columns: Sequence[str], kinds: Mapping[str, str]) -> str:
     """Changed rows without those that cancel, one for each copy: what reads them may count."""
     items = ", ".join(quote(column) for column in columns)
+    same = ", ".join(f"{kept(quote(c), kinds[c])} AS {quote(c)}" for c in columns)
     shadows = [exact(quote(c), kinds[c]) for c in columns]
     grouped = ", ".join([items, *(shadow for shadow in shadows if shadow)])
     return (
         f"SELECT {items}, CAST(SIGN(sqb_w) AS INT) AS {WEIGHT} FROM"
-        f" (SELECT {items}, SUM({WEIGHT}) AS sqb_w FROM ({raw}) AS sqb_s"
+        f" (SELECT {same}, SUM({WEIGHT}) AS sqb_w FROM ({raw}) AS sqb_s"
         f" GROUP BY {grouped} HAVING SUM({WEIGHT}) <> 0) AS sqb_n"
         " LATERAL VIEW explode(sequence(1, CAST(ABS(sqb_w) AS INT))) sqb_e AS sqb_i"
     )

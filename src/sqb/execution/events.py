@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from sqb.planning.plan import Plan, PlannedNode, Strategy
+from sqb.planning.plan import Plan, PlannedNode, PlanWarning, Strategy
 
 Status = Literal["success", "failed", "blocked", "skipped", "reused", "unchanged", "current"]
 
@@ -31,6 +31,7 @@ class NodeResult(msgspec.Struct, frozen=True):
     error: dict[str, object] | None = None
     blocked_by: tuple[str, ...] = ()
     strategy: Strategy | None = None
+    warnings: tuple[PlanWarning, ...] = ()
 
 
 def untouched(node: PlannedNode) -> NodeResult:

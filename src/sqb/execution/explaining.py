@@ -7,6 +7,7 @@ from collections.abc import Collection
 import msgspec
 
 from sqb.execution.foreseeing import Moved, foresee
+from sqb.execution.kinds.telling import foretold
 from sqb.execution.reading import statement, view_statement
 from sqb.execution.run import Run
 from sqb.identity.expected import Expected
@@ -39,6 +40,10 @@ def explained(name: str, plan: Plan, run: Run, work: Collection[str]) -> Explana
     if name in compiled.models:
         make = view_statement if expected.materialized == "view" else statement
         sql = make(run, name).text
+    strategy = foretold(run, name)
+    if strategy is not None:
+        nodes = (msgspec.structs.replace(node, strategy=strategy) for node in plan.nodes)
+        plan = msgspec.structs.replace(plan, nodes=tuple(nodes))
     return Explanation(
         plan,
         expected,

@@ -6,6 +6,7 @@ was thought. What can't be known beforehand is not guessed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 
 import msgspec
@@ -26,8 +27,10 @@ from sqb.refresh.advice import Laid, advise, advise_volatile
 from sqb.refresh.build import Plan
 from sqb.refresh.changes import TableChange
 from sqb.refresh.cost import Estimate, Sizes, affordable, estimate_full, worth_looking
+from sqb.refresh.derive import moves
 from sqb.refresh.ir import Col, output
 from sqb.refresh.reasons import Refused, Rejected
+from sqb.refresh.scalars import singles
 from sqb.refresh.script import Script
 from sqb.refresh.signed import Target, signed_change
 from sqb.refresh.strategies import Option, Situation, choose
@@ -85,6 +88,11 @@ def foresee(run: Run, node: PlannedNode, work: Collection[str]) -> Foreseen:
         return Foreseen(strategy)
     except (_UnknownError, SqbError):
         return Foreseen(node.strategy)
+    except Exception:
+        # a plan is more than this line of it; the run will tell
+        if os.environ.get("SQB_ROW_ERRORS") == "raise":
+            raise
+        return Foreseen(node.strategy)
 
 
 def _foreseen(run: Run, node: PlannedNode) -> Foreseen:
@@ -100,6 +108,10 @@ def _foreseen(run: Run, node: PlannedNode) -> Foreseen:
         if source.change.way == "unknown":
             refused = Refused("NO_CHANGE_SET", f"{source.name}: {source.change.reason}")
             return Foreseen(full(refused.code, refused.why, refusals(None, refused)), moved)
+    changed = frozenset(n for n, s in sources.items() if s.change.way != "none")
+    if any(moves(single.child, changed) for single in singles(plan.root)):
+        # whether the value of a sub-query moved is known when it was computed
+        return Foreseen(None, moved)
     found = [_Judged(run, record, base, plan, sources, fill) for fill in _FILLS]
     if len({(j.strategy.name, j.strategy.code, j.strategy.key) for j in found}) > 1:
         return Foreseen(None, moved)

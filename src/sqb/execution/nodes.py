@@ -11,8 +11,10 @@ from sqb.errors import SqbError
 from sqb.execution.accounts import Account
 from sqb.execution.failures import explain
 from sqb.execution.files import bind_files, release_files
+from sqb.execution.kinds.build import build_kind, guard_history, kind_in
+from sqb.execution.kinds.job import Job
 from sqb.execution.reading import files_read, statement, view_statement
-from sqb.execution.rows import refresh_rows
+from sqb.execution.rows import RowRefresh, refresh_rows
 from sqb.execution.run import Published, Run
 from sqb.execution.seed import build_seed
 from sqb.execution.table import Layout, Outcome, write_table
@@ -68,6 +70,7 @@ def amend(run: Run, name: str, states: dict[str, InputState]) -> Outcome:
     unread = [n for n in record.seen if n in before.seen and then.get(n) == now.get(n)]
     record = msgspec.structs.replace(
         record,
+        kept=before.kept,
         snapshot=before.snapshot,
         seen=record.seen | {n: before.seen[n] for n in unread},
         pins=record.pins | {n: before.pins[n] for n in unread if n in before.pins},
@@ -86,6 +89,9 @@ def build_node(
     try:
         if model is None:
             return build_seed(run, session, name, _seed(run, name), states)
+        kind = kind_in(run, name)
+        if kind.name in ("view", "table"):
+            guard_history(run, node)
         if node.materialized == "view":
             sent = view_statement(run, name)
             return build_view(run, session, name, states)
@@ -95,7 +101,10 @@ def build_node(
         bind_files(session, run.sources, files)
         account = run.accounts[name] = Account()
         try:
-            way = refresh_rows(run, session, node, states, layout)
+            if kind.name != "table":
+                job = Job(run, session, node, states, layout, kind, sent, files)
+                return build_kind(job)
+            way = refresh_rows(RowRefresh(run, session, node, states, layout))
             if isinstance(way, Outcome):
                 return way
             account.rebuild(way.code or "")

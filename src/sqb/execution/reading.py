@@ -7,6 +7,7 @@ front as a CTE, so that the text grows with the number of views and not with the
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from sqb.compile.compiler import names_of
 from sqb.compile.nodes import Query
@@ -18,17 +19,25 @@ from sqb.execution.statement import render
 from sqb.sql.splice import Spliced
 from sqb.state.definition import unpack
 
+#: SQL that reads an input, and whether it is a sub-select.
+Read = Callable[[str, bool], tuple[str, bool]]
 
-def statement(run: Run, name: str) -> Spliced:
-    """The query of a model as it is sent to Spark to build a table."""
-    query = own(run, name)
+
+def statement(run: Run, name: str, read: Read | None = None) -> Spliced:
+    """The query of a model as it is sent to Spark to build a table.
+
+    ``read`` says how its tables are read; without it they are as this run finds them.
+    """
+    query, read = own(run, name), read or run.read
     order, uses = _views(run, query)
     shared = {view for view in order if uses[view] > 1}
-    body = _render(run, query, shared)
+    body = _render(run, query, shared, read)
     if not shared:
         return body
     ctes = ",\n".join(
-        f"{_cte(view)} AS (\n{_view_text(run, view, shared)}\n)" for view in order if view in shared
+        f"{_cte(view)} AS (\n{_view_text(run, view, shared, read)}\n)"
+        for view in order
+        if view in shared
     )
     before = f"WITH {ctes}\nSELECT * FROM (\n"
     pieces = [(0, 0, False), *((len(before) + at, origin, v) for at, origin, v in body.pieces)]
@@ -58,6 +67,17 @@ def files_read(run: Run, name: str) -> list[str]:
     queries = [query, *(behind(run, view) for view in _views(run, query)[0])]
     names = (b.name for found in queries if found is not None for b in found.bindings)
     return files_below(run.compiled, names)
+
+
+def tables_read(run: Run, name: str, below: str | None = None) -> list[str]:
+    """The tables that a model reads, itself or through views; or only those ``below`` an input."""
+    if below is not None and not is_view(run, below):
+        return [below]
+    query = own(run, name) if below is None else behind(run, below)
+    found: dict[str, None] = {}
+    for binding in query.bindings if query is not None else ():
+        found |= dict.fromkeys(tables_read(run, name, below=binding.name))
+    return list(found)
 
 
 def own(run: Run, name: str) -> Query:
@@ -109,22 +129,22 @@ def behind(run: Run, name: str) -> Query | None:
     return Query(text, analysis, bindings)
 
 
-def _render(run: Run, query: Query, shared: set[str]) -> Spliced:
+def _render(run: Run, query: Query, shared: set[str], read: Read) -> Spliced:
     def input_sql(name: str, travels: bool) -> tuple[str, bool]:
         if name in shared:
             return _cte(name), True
         if is_view(run, name):
-            return f"(\n{_view_text(run, name, shared)}\n)", True
-        return run.read(name, travels)
+            return f"(\n{_view_text(run, name, shared, read)}\n)", True
+        return read(name, travels)
 
     return render(query.sql, query.analysis, query.bindings, input_sql, run.situation.constants)
 
 
-def _view_text(run: Run, name: str, shared: set[str]) -> str:
+def _view_text(run: Run, name: str, shared: set[str], read: Read) -> str:
     query = behind(run, name)
     if query is None:
         return f"SELECT * FROM {run.place(name)}"
-    return _render(run, query, shared).text
+    return _render(run, query, shared, read).text
 
 
 def _cte(name: str) -> str:

@@ -9,23 +9,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from sqb.errors import SqbError
-from sqb.execution.applying import (
-    Standing,
-    append_rows,
-    apply_change,
-    measured,
-    nothing,
-    overwrite_partitions,
-)
-from sqb.execution.change_sets import Bound, old_versions, sources_of
+from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
 from sqb.execution.content_hash import quote
+from sqb.execution.reading import statement
+from sqb.execution.row_audit import audit_rows, due
 from sqb.execution.run import Run
+from sqb.execution.signed_write import (
+    Change,
+    Work,
+    append_rows,
+    keep_rows,
+    measured,
+    overwrite_partitions,
+    write_change,
+)
 from sqb.execution.sizes import counted, sizes_of
 from sqb.execution.steps import Keys, Steps, kinds_of, literal_of, ranged
 from sqb.execution.table import Layout, Outcome
@@ -33,15 +36,20 @@ from sqb.execution.telling import full, is_partition, refusals, told, with_numbe
 from sqb.execution.understanding import understand
 from sqb.identity.data_id import InputState
 from sqb.lake.metadata import TableFacts
+from sqb.lake.staging import Staged
 from sqb.lake.types import spark_type
 from sqb.planning.plan import PlannedNode, Strategy
 from sqb.planning.row_gates import refuse
 from sqb.refresh.build import Plan
 from sqb.refresh.cost import Sizes, affordable, estimate_full, refuse_keys, worth_looking
-from sqb.refresh.ir import Aggregate, Col, Node, Window, inputs, output
+from sqb.refresh.derive import moves
+from sqb.refresh.free import free_choice
+from sqb.refresh.ir import Aggregate, Col, Node, Single, Window, inputs, output
+from sqb.refresh.prune import pruned
 from sqb.refresh.reasons import Refused, Rejected
+from sqb.refresh.scalars import bound, singles
 from sqb.refresh.script import COPIES, WEIGHT, Script
-from sqb.refresh.signed import Target, signed_change
+from sqb.refresh.signed import Signed, Target, signed_change
 from sqb.refresh.strategies import (
     AffectedKey,
     Append,
@@ -51,23 +59,24 @@ from sqb.refresh.strategies import (
     choose,
 )
 from sqb.sql.fragments import Unsupported
-from sqb.state.record import untouched
+from sqb.state.record import Record, untouched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def refresh_rows(
-    run: Run,
-    session: SparkSession,
-    node: PlannedNode,
-    states: Mapping[str, InputState],
-    layout: Layout,
-) -> Outcome | Strategy:
+def refresh_rows(refresh: RowRefresh) -> Outcome | Strategy:
     """Refresh a table by rows; or the strategy ``full`` with the reason why that can't be."""
-    refresh = _Refresh(run, session, node, states, layout)
     try:
-        return refresh.outcome()
+        return attempt(refresh, refresh.outcome)
+    finally:
+        refresh.close()
+
+
+def attempt(refresh: RowRefresh, by_rows: Callable[[], T]) -> T | Strategy:
+    """What a way by rows gives; or the strategy ``full`` with the reason why it can't be gone."""
+    try:
+        return by_rows()
     except Refused as refused:
         return full(refused.code, refused.why, refusals(refresh.choice, refused))
     except Unsupported as found:
@@ -75,20 +84,27 @@ def refresh_rows(
     except SqbError:
         raise
     except Exception as error:
-        if run.stopping.is_set() or os.environ.get("SQB_ROW_ERRORS") == "raise":
+        if refresh.run.stopping.is_set() or os.environ.get("SQB_ROW_ERRORS") == "raise":
             raise
         why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return full("ROW_ERROR", why, (Rejected("rows", "ROW_ERROR", why),))
-    finally:
-        refresh.close()
 
 
+T = TypeVar("T")
+#: Other types whose values come back from their text as they were.
+_EXACT_TEXT = ("float", "double", "boolean")
 #: More partitions than this are not named one by one.
 _MOST_PARTITIONS = 200
 
 
-class _Refresh:
-    """One table on its way from the inputs of its record to those of this run."""
+class RowRefresh:
+    """One table on its way from the inputs of its record to those of this run.
+
+    Kinds of tables with a promise of their own differ in the methods that say so.
+    """
+
+    #: A plain table: rows may be added, and partitions replaced, without looking at its keys.
+    plain = True
 
     def __init__(
         self,
@@ -101,57 +117,135 @@ class _Refresh:
         self.run, self.session, self.node, self.states = run, session, node, states
         self.layout = layout
         self.name = node.name
-        self.steps: Steps | None = None
         self.mode = run.refresh_of(node.name)
         self.account = run.accounts[node.name]
         self.sizes = Sizes({}, None, None)
         self.choice: Choice | None = None
+        self._steps: Steps | None = None
+
+    @property
+    def steps(self) -> Steps:
+        """What is computed on the way."""
+        if self._steps is None:
+            raise AssertionError("nothing is computed before the query is understood")
+        return self._steps
 
     def close(self) -> None:
-        if self.steps is not None:
-            self.steps.close()
+        """Take everything away again that was made on the way."""
+        if self._steps is not None:
+            self._steps.close()
 
     def outcome(self) -> Outcome:
+        """Bring the table up to date; raises ``Refused`` or ``Unsupported`` where it can't be."""
         run, name = self.run, self.name
         record, base = run.situation.recorded.get(name), run.situation.relations.get(name)
-        refuse(self.node.reason, record, self.mode, run.catalog.mode, self.states)
+        self.gate(record)
         if record is None or base is None or not untouched(record, base):
             raise Refused("TARGET_MODIFIED_OUTSIDE", "the table was written by someone else")
-        standing = Standing(run, self.session, name, self.states, self.layout, record, base)
-        plan = understand(run, name, record.clock, self._ask)
-        sources = sources_of(run, record, plan.root)
-        for source in sources.values():
-            if source.change.way == "unknown":
-                raise Refused("NO_CHANGE_SET", f"{source.name}: {source.change.reason}")
-        limits = run.config.refresh
-        self.sizes = sizes_of(base, record, sources)
-        self.account.full = estimate_full(plan.root, self.sizes, record.spent)
-        worth_looking(plan.root, self.sizes, record.spent, limits, self.mode)
-        bound = Bound(run, self.session, record, sources)
-        script = Script(bound.relation, quote)
-        self.steps = steps = Steps(self.session, script)
-        types = types_of(plan, script, steps)
-        _same_shape(base, plan, types)
-        situation = Situation(plan, bound.bind(steps), types, old_versions(sources))
-        self.sizes = counted(self.sizes, situation.changes)
+        if record.rows is not None and base.total_records not in (None, record.rows):
+            why = f"the table has {base.total_records:,} rows and not {record.rows:,}"
+            raise Refused("INTEGRITY", why)
+        work = Work(run, self.session, name, self.states, self.layout, record, base)
+        situation = self.situation(work, base)
+        plan, types, steps = situation.plan, situation.types, self.steps
         if not situation.moves:
             why = "what changed in the inputs is not read by the query"
             self.account.take("skip", None, None, self.sizes)
             strategy = Strategy("skip", why, code="NET_CHANGE_EMPTY")
-            return msgspec.structs.replace(nothing(standing), strategy=strategy)
-        self.choice = choice = choose(situation, script)
+            return msgspec.structs.replace(keep_rows(work), strategy=strategy)
+        self.choice = choice = choose(situation, steps.script)
         if not choice.options:
             last = choice.rejected[-1]
             raise Refused(last.code, last.why)
-        found = affordable(choice, plan.root, self.sizes, record.spent, limits, self.mode)
-        option = found.option
-        self.account.take(option.name, found.way, found.full, self.sizes)
+        option = self.option(choice, situation)
         steps.heard = lambda step, keys: self._hear(option, step, keys)
-        outcome = take(option, plan, steps, types, standing)
+        strategy = told(option, choice, plan, base)
+        unique = free_choice(plan.root, types, None) is None
+        audited = msgspec.structs.replace(
+            work, audit=lambda staged: self._audit(work, staged, strategy, unique)
+        )
+        outcome = self._take(option, plan, types, audited)
         if outcome.rows is not None:
             self.account.written = (outcome.rows.inserted or 0) + (outcome.rows.deleted or 0)
-        strategy = told(option, choice, plan, base)
         return msgspec.structs.replace(outcome, strategy=with_numbers(strategy, self.account))
+
+    def situation(self, work: Work, shape: TableFacts) -> Situation:
+        """The query as a plan with what its sources did, if it gives the columns of ``shape``."""
+        plan, sources = self._settled(self.plan(work.record), work.record)
+        self.weigh(work, plan, sources)
+        reads = Bound(self.run, self.session, work.record, sources)
+        script = Script(reads.relation, quote)
+        self._steps = steps = Steps(self.session, script)
+        types = types_of(plan, script, steps)
+        _same_shape(shape, plan, types, self._ask_names)
+        situation = Situation(plan, reads.bind(steps), types, old_versions(sources))
+        self.sizes = counted(self.sizes, situation.changes)
+        return situation
+
+    # What kinds of tables differ in
+
+    def gate(self, record: Record | None) -> None:
+        """Raise ``Refused`` if the table must not be refreshed by rows whatever its query is."""
+        refuse(self.node.reason, record, self.mode, self.run.catalog.mode, self.states)
+
+    def plan(self, record: Record) -> Plan:
+        """The query, with the constants that it was run with before."""
+        return understand(self.run, self.name, record.clock, self._ask)
+
+    def sources(self, record: Record, plan: Plan) -> dict[str, Source]:
+        """The tables of the plan with what happened to each."""
+        return sources_of(self.run, record, plan.root)
+
+    def weigh(self, work: Work, plan: Plan, sources: Mapping[str, Source]) -> None:
+        """Raise ``Refused`` if a rebuild is sure to be cheaper."""
+        limits, record = self.run.config.refresh, work.record
+        self.sizes = sizes_of(work.base, record, sources)
+        self.account.full = estimate_full(plan.root, self.sizes, record.spent)
+        worth_looking(plan.root, self.sizes, record.spent, limits, self.mode)
+
+    def option(self, choice: Choice, situation: Situation) -> Option:
+        """Which of the ways that apply is taken."""
+        record = self.run.situation.recorded[self.name]
+        limits, root = self.run.config.refresh, situation.plan.root
+        found = affordable(choice, root, self.sizes, record.spent, limits, self.mode)
+        self.account.take(found.option.name, found.way, found.full, self.sizes)
+        return found.option
+
+    def signed(self, option: Option, script: Script, plan: Plan, target: Target) -> Signed:
+        """The change of the table's rows."""
+        return signed_change(option, script, plan.root, target)
+
+    def check(self, work: Work, change: Change) -> None:
+        """Raise if the change must not be written."""
+
+    def write(self, work: Work, change: Change) -> Outcome:
+        """Write the change and publish it."""
+        return write_change(work, change)
+
+    # What all have in common
+
+    def _take(self, option: Option, plan: Plan, types: Mapping[Col, str], work: Work) -> Outcome:
+        """Bring the table up to date in one of the ways that apply."""
+        steps, items = self.steps, work.stored([col.name for col in output(plan.root)])
+        if self.plain and isinstance(option, Append):
+            return append_rows(work, steps.frame(option.change).selectExpr(*items))
+        if self.plain and isinstance(option, AffectedKey) and is_partition(option, plan, work.base):
+            condition = _partitions(option, steps, work.base, plan)
+            if condition is not None:
+                coming = steps.frame(option.rows).selectExpr(*items)
+                going = self.session.sql(f"SELECT * FROM {work.standing} WHERE {condition}")
+                return overwrite_partitions(work, coming, going, condition)
+        names = tuple(quote(column) for column, _ in work.columns)
+        kinds = tuple(types[col] for col in output(plan.root))
+        signed = self.signed(option, steps.script, plan, Target(work.standing, names, kinds))
+        frame = steps.frame(signed.change)
+        frame = frame.selectExpr(*items, f"CAST({WEIGHT} AS BIGINT) AS {WEIGHT}", COPIES)
+        # computed once: what is hashed is what is written, also where a query chooses freely
+        change = measured(steps, frame)
+        if signed.broken is not None and steps.frame(signed.broken).first() is not None:
+            raise Refused("INTEGRITY", "the table does not hold what the change takes away")
+        self.check(work, change)
+        return self.write(work, change)
 
     def _hear(self, option: Option, step: str, keys: Keys) -> None:
         """Give up if too many of the table's own keys changed."""
@@ -159,35 +253,69 @@ class _Refresh:
             self.account.keys = keys.count
             refuse_keys(self.name, keys.count, self.sizes, self.run.config.refresh, self.mode)
 
+    def _settled(self, plan: Plan, record: Record) -> tuple[Plan, dict[str, Source]]:
+        """The plan with its sub-queries that have one value replaced by it, and its sources.
+
+        What a sub-query reads may change while its value stays: that is no change. Where the value
+        is another, every row may be.
+        """
+        sources = self._sources(plan, record)
+        changed = frozenset(n for n, s in sources.items() if s.change.way != "none")
+        found = [single for single in singles(plan.root) if moves(single.child, changed)]
+        if not found:
+            return plan, sources
+        values = self._values(found, Bound(self.run, self.session, record, sources))
+        plan = msgspec.structs.replace(plan, root=pruned(bound(plan.root, values)))
+        return plan, self._sources(plan, record)
+
+    def _sources(self, plan: Plan, record: Record) -> dict[str, Source]:
+        sources = self.sources(record, plan)
+        for source in sources.values():
+            if source.change.way == "unknown":
+                raise Refused("NO_CHANGE_SET", f"{source.name}: {source.change.reason}")
+        return sources
+
+    def _values(self, found: Sequence[Single], rows: Bound) -> dict[Col, str]:
+        """The values of sub-queries as SQL; raises ``Refused`` if one moved."""
+        script = Script(rows.relation, quote)
+        steps = Steps(self.session, script)
+        values: dict[Col, str] = {}
+        for single in found:
+            column = output(single.child)[0].name
+            sides: list[str | None] = []
+            for version in ("old", "new"):
+                frame = steps.described(script.state(single.child, version))
+                kind = kinds_of(frame)[column]
+                answers = frame.selectExpr(f"CAST({column} AS STRING) AS v").limit(2).collect()
+                if len(answers) > 1 or not (ranged(kind) or kind in _EXACT_TEXT):
+                    raise Refused("SCALAR_SUBQUERY_CHANGED", "a sub-query that can't be compared")
+                sides.append(answers[0]["v"] if answers else None)
+            if sides[0] != sides[1]:
+                why = f"a sub-query gave {sides[0]} and gives {sides[1]} now"
+                raise Refused("SCALAR_SUBQUERY_CHANGED", why)
+            text = sides[1]
+            null = f"CAST(NULL AS {kind})"
+            values[single.column] = null if text is None else literal_of(text, kind)
+        return values
+
+    def _audit(self, work: Work, staged: Staged, strategy: Strategy, unique: bool) -> None:
+        """Compare what is staged with the query, if the header asks for it now."""
+        wish = str(self.run.compiled.models[self.name].settings.options.get("row_audit", "off"))
+        wanted = due(wish, work.record.refreshes)
+        if wanted is None or not unique:
+            return
+        known = {column.name for column in work.base.columns}
+        key = strategy.key if strategy.key and known.issuperset(strategy.key) else ()
+        columns = work.base.columns
+        audit_rows(self.run, self.session, self.name, wanted, staged, columns, key)
+
+    def _ask_names(self) -> list[str]:
+        """What Spark calls the columns of the query."""
+        return list(self.session.sql(statement(self.run, self.name).text).columns)
+
     def _ask(self, name: str) -> tuple[str, ...]:
         text, is_select = self.run.read(name)
         return tuple(self.session.sql(f"SELECT * FROM {text}{' AS s' * is_select}").columns)
-
-
-def take(
-    option: Option, plan: Plan, steps: Steps, types: Mapping[Col, str], standing: Standing
-) -> Outcome:
-    """Bring the table up to date in one of the ways that apply."""
-    items = standing.stored([col.name for col in output(plan.root)])
-    if isinstance(option, Append):
-        return append_rows(standing, steps.frame(option.change).selectExpr(*items))
-    if isinstance(option, AffectedKey) and is_partition(option, plan, standing.base):
-        condition = _partitions(option, steps, standing.base, plan)
-        if condition is not None:
-            coming = steps.frame(option.rows).selectExpr(*items)
-            going = standing.session.sql(f"SELECT * FROM {_standing(standing)} WHERE {condition}")
-            return overwrite_partitions(standing, coming, going, condition)
-    names = tuple(quote(column) for column in standing.columns)
-    kinds = tuple(types[col] for col in output(plan.root))
-    target = Target(_standing(standing), names, kinds)
-    signed = signed_change(option, steps.script, plan.root, target)
-    frame = steps.frame(signed.change)
-    frame = frame.selectExpr(*items, f"CAST({WEIGHT} AS BIGINT) AS {WEIGHT}", COPIES)
-    # computed once: what is hashed is what is written, also where a query chooses freely
-    change = measured(steps, "sqb_signed", frame)
-    if signed.broken is not None and steps.frame(signed.broken).first() is not None:
-        raise Refused("INTEGRITY", "the table does not hold what the change takes away")
-    return apply_change(standing, change)
 
 
 def _partitions(option: AffectedKey, steps: Steps, base: TableFacts, plan: Plan) -> str | None:
@@ -227,26 +355,26 @@ def types_of(plan: Plan, script: Script, steps: Steps) -> dict[Col, str]:
     return found
 
 
-def _same_shape(base: TableFacts, plan: Plan, types: Mapping[Col, str]) -> None:
-    """The plan must give the very columns that the table has."""
+def _same_shape(
+    base: TableFacts, plan: Plan, types: Mapping[Col, str], ask: Callable[[], list[str]]
+) -> None:
+    """The plan must give the very columns that the table has.
+
+    Only Spark knows what it calls an expression without a name, so it is asked.
+    """
     cols = output(plan.root)
     if len(cols) != len(base.columns):
         raise Refused("SCHEMA_CHANGED", "the query gives other columns than the table has")
-    for col, name, column in zip(cols, plan.names, base.columns, strict=True):
+    names = list(plan.names)
+    if names != [column.name for column in base.columns]:
+        names = ask()
+    for col, name, column in zip(cols, names, base.columns, strict=True):
         if column.name.lower() in (WEIGHT, COPIES):
             raise Refused("UNSUPPORTED", f"a column named {column.name}")
-        if name.isidentifier() and name.lower() != column.name.lower():
+        if name != column.name:
             raise Refused("SCHEMA_CHANGED", f"column {column.name} is {name} now")
         if _stored(types[col]) != _stored(spark_type(column.type)):
             raise Refused("SCHEMA_CHANGED", f"column {column.name} is {types[col]} now")
-
-
-def _standing(standing: Standing) -> str:
-    """The table as it stands, at the version that this run found."""
-    table, snapshot = standing.run.table(standing.name), standing.base.snapshot_id
-    if snapshot is None:
-        return f"(SELECT * FROM {table} WHERE false) AS sqb_t"
-    return f"{table} VERSION AS OF {snapshot}"
 
 
 def _stored(kind: str) -> str:

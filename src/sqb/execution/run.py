@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,8 +23,8 @@ from sqb.identity.expected import Expected, compose_version
 from sqb.lake.catalog import Head
 from sqb.lake.facts import FactsCache
 from sqb.lake.lake import Lake
-from sqb.lake.metadata import TableFacts
-from sqb.lake.versions import Snapshot, versions
+from sqb.lake.metadata import Column, TableFacts
+from sqb.lake.versions import Snapshot, schemas_of, versions
 from sqb.planning.cascade import Verdict
 from sqb.planning.plan import Plan
 from sqb.planning.situation import Situation, definition_local
@@ -78,7 +79,10 @@ class Run:
         self.refresh: str | None = None
         self.shared = SharedChanges(run_id)
         self.work: frozenset[str] = frozenset()
+        self.folder: Path | None = None
         self.accounts: dict[str, Account] = {}
+        #: What records say of rows that a node's query does not give back.
+        self.kept: dict[str, str] = {}
         self._tolerant = {n: s for n, s in situation.sightings.items() if s.tolerance is not None}
         self._published: dict[str, Published] = {}
         self._lock = threading.Lock()
@@ -159,9 +163,10 @@ class Run:
 
     def refresh_of(self, name: str) -> str:
         """How a model may be refreshed: as this run wishes, else as its header says."""
-        return self.refresh or str(
-            self.compiled.models[name].settings.options.get("refresh", "auto")
-        )
+        options = self.compiled.models[name].settings.options
+        if options.get("full_refresh") is True:
+            return "full"
+        return self.refresh or str(options.get("refresh", "auto"))
 
     def place(self, name: str) -> str:
         """The full name of a node's relation."""
@@ -182,9 +187,19 @@ class Run:
         """The versions that the metadata of a node's or source's table tells of."""
         if name not in self.situation.expected:
             return self.sources.versions(name)
+        return versions(self.facts.document(self._location(name)))
+
+    def schemas(self, name: str) -> dict[int, tuple[Column, ...]]:
+        """The columns that a node's or source's table has and had, by schema id."""
+        if name not in self.situation.expected:
+            return self.sources.schemas(name)
+        return schemas_of(self.facts.document(self._location(name)))
+
+    def _location(self, name: str) -> str:
+        """Where the metadata of a node's table is, as this run left or found it."""
         done, expected = self.published(name), self.expected(name)
         head = done.head if done else self.heads[(expected.namespace, expected.relation)]
-        return versions(self.facts.document(head.location))
+        return head.location
 
     def read(self, name: str, travels: bool = False) -> tuple[str, bool]:
         """SQL that reads an input as this run finds it, and whether it is a sub-select."""
@@ -268,6 +283,7 @@ class Run:
             files=self.sources.marks([*states, *through]),
             spent=spent,
             refreshes=refreshes,
+            kept=self.kept.get(name, ""),
         )
 
     def _bytes(self, names: Iterable[str]) -> int | None:

@@ -15,10 +15,9 @@ from sqb.state.record import Record
 
 def sizes_of(base: TableFacts, record: Record, sources: Mapping[str, Source]) -> Sizes:
     """The sizes that the cost of a refresh depends on."""
-    marks = base.properties.get("write.merge.mode") == "merge-on-read"
     rows = record.rows if record.rows is not None else base.total_records
     found = {name: _size(source) for name, source in sources.items()}
-    return Sizes(found, base.total_bytes, rows, marks)
+    return Sizes(found, base.total_bytes, rows)
 
 
 def counted(sizes: Sizes, changes: Mapping[str, TableChange]) -> Sizes:

@@ -32,8 +32,8 @@ from sqb.identity.data_id import (
 from sqb.lake.catalog import Head
 from sqb.lake.facts import FactsCache
 from sqb.lake.foreign import open_foreign
-from sqb.lake.metadata import TableFacts
-from sqb.lake.versions import Snapshot, versions
+from sqb.lake.metadata import Column, TableFacts
+from sqb.lake.versions import Snapshot, schemas_of, versions
 from sqb.project.source_specs import Freshness
 from sqb.state.record import Record
 
@@ -118,6 +118,11 @@ class SourceLook:
         """The versions that a table's metadata tells of."""
         cache, location = self._documents[name]
         return versions(cache.document(location))
+
+    def schemas(self, name: str) -> dict[int, tuple[Column, ...]]:
+        """The columns that a table has and had."""
+        cache, location = self._documents[name]
+        return schemas_of(cache.document(location))
 
     def table(self, name: str) -> str:
         """The full name of a source that is a table."""

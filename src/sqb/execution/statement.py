@@ -32,10 +32,11 @@ def pinned(table: str, facts: TableFacts) -> tuple[str, bool]:
     version = f"{table} VERSION AS OF {facts.snapshot_id}"
     if facts.snapshot_columns is None:
         return version, False
-    return f"({_project(version, facts.columns, facts.snapshot_columns)})", True
+    return f"({projected(version, facts.columns, facts.snapshot_columns)})", True
 
 
-def _project(version: str, wanted: tuple[Column, ...], stored: tuple[Column, ...]) -> str:
+def projected(version: str, wanted: tuple[Column, ...], stored: tuple[Column, ...]) -> str:
+    """A select of the rows of a version with the columns that are wanted, matched by id."""
     by_id = {column.id: column for column in stored}
     items = []
     for column in wanted:

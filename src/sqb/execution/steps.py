@@ -7,7 +7,7 @@ tells its range, which lets Iceberg leave out files, and its size, which lets th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -172,6 +172,15 @@ class Steps:
                 f"(SELECT 1 FROM {name} ", f"(SELECT /*+ BROADCAST({name}) */ 1 FROM {name} "
             )
         return sql
+
+
+def keys_of(frame: DataFrame, columns: Sequence[str]) -> Keys:
+    """How many rows there are, and what some of their columns range over."""
+    every = kinds_of(frame)
+    kinds = {column: every[column] for column in columns}
+    found = answered(frame, {"total": "count(*)"} | ranging(kinds))
+    count = int(found.get("total") or 0)
+    return Keys(count, ranges(kinds, found, count))
 
 
 def answered(frame: DataFrame, aggregates: Mapping[str, str]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,7 +24,7 @@ from sqb.lake.publish import FRESH_TABLE_PROPERTIES, Overtaken
 from sqb.lake.shape import Shape
 from sqb.lake.staging import Staged
 from sqb.lake.types import iceberg_schema, spark_type
-from sqb.planning.plan import Strategy
+from sqb.planning.plan import PlanWarning, Strategy
 from sqb.planning.situation import bound
 from sqb.state.definition import pack
 from sqb.state.record import Record, decode, encode, untouched
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 #: Prefix of write options that end up in the snapshot's summary.
 SNAPSHOT_PROPERTY = "snapshot-property."
 
+_BRANCH_WRITES = 4
+_NUMBER_TAKEN = "Cannot add snapshot with sequence number"
+
 
 class Outcome(msgspec.Struct, frozen=True):
     """How bringing a relation up to date ended: what stands now, and whether it is new."""
@@ -44,6 +47,7 @@ class Outcome(msgspec.Struct, frozen=True):
     rows: Rows | None = None
     amended: bool = False
     strategy: Strategy | None = None
+    warnings: tuple[PlanWarning, ...] = ()
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -62,8 +66,12 @@ def write_table(
     states: Mapping[str, InputState],
     layout: Layout,
     files: Sequence[str] = (),
+    check: Callable[[DataFrame], None] | None = None,
 ) -> Outcome:
-    """Bring the table of ``name`` to hold exactly the rows of ``frame``, read from ``files``."""
+    """Bring the table of ``name`` to hold exactly the rows of ``frame``, read from ``files``.
+
+    ``check`` looks at the rows before readers see them, and raises where they must not be.
+    """
     expected = run.expected(name)
     schema: dict[str, Any] = frame.schema.jsonValue()
     # refuses what Iceberg can't hold before anything is staged
@@ -71,8 +79,13 @@ def write_table(
     staged = run.catalog.stage(expected.namespace, expected.relation, run.id, shape)
     try:
         refuse_overtaken(run, name, staged.base)
-        metrics = _write(run, session, frame, schema, staged, layout)
+        if check is not None and staged.in_place:
+            frame = frame.localCheckpoint()
+            check(frame)
+        metrics = _write_alone(run, session, frame, schema, staged, layout)
         reached("publish:3")
+        if check is not None and not staged.in_place:
+            check(session.table(full_name(run.catalog.name, *staged.parts)))
         check_unchanged(run.sources, files)
         facts = staged_facts(run, staged)
         data, columns, count = identify(run, session, schema, staged, facts, metrics)
@@ -102,6 +115,28 @@ def staged_facts(run: Run, staged: Staged) -> TableFacts:
             exit_code=1,
         )
     return facts
+
+
+def _write_alone(
+    run: Run,
+    session: SparkSession,
+    frame: DataFrame,
+    schema: Mapping[str, Any],
+    staged: Staged,
+    layout: Layout,
+) -> dict[str, int | None] | None:
+    """Write the rows; on a branch once more where another branch was written at that moment.
+
+    Branches of one table share its sequence numbers, and older REST servers answer to a number
+    that was just taken as to a request that makes no sense, which Spark does not repeat.
+    """
+    for _ in range(_BRANCH_WRITES - 1):
+        try:
+            return _write(run, session, frame, schema, staged, layout)
+        except Exception as error:  # noqa: PERF203 - next to a write it costs nothing
+            if staged.branch is None or _NUMBER_TAKEN not in str(error):
+                raise
+    return _write(run, session, frame, schema, staged, layout)
 
 
 def _write(
@@ -233,6 +268,14 @@ def identify(
     return content_hash.data_id(columns, count, first, second), columns, count
 
 
+def identified(
+    run: Run, session: SparkSession, schema: Mapping[str, Any], staged: Staged, facts: TableFacts
+) -> tuple[str, str, int | None]:
+    """The same of a staged table that nothing was observed of: its rows are read again."""
+    metrics = _measure(run, session, schema, staged) if content_hash.row_hashes(schema) else None
+    return identify(run, session, schema, staged, facts, metrics)
+
+
 def _measure(
     run: Run, session: SparkSession, schema: Mapping[str, Any], staged: Staged
 ) -> dict[str, int | None]:
@@ -268,7 +311,7 @@ def _cut_off(
     if kept is not None:
         return kept
     run.catalog.discard(staged, run.facts)
-    return _redress(run, name, states, staged.base, base, before, layout)
+    return redress(run, name, states, staged.base, base, before, layout)
 
 
 def unchanged(
@@ -292,7 +335,7 @@ def unchanged(
     )
 
 
-def _redress(
+def redress(
     run: Run,
     name: str,
     states: Mapping[str, InputState],

@@ -14,12 +14,25 @@ from sqb.refresh.build import Lookup, Plan, TableRef, ViewRef, build
 from sqb.refresh.constants import paired
 from sqb.refresh.prune import pruned
 from sqb.sql.fragments import Unsupported
+from sqb.sql.references import moments_in
 from sqb.sql.splice import Edit, splice
 from sqb.sql.structure import structure
 from sqb.sql.tokens import split
 
+#: The name under which a bound ``current_timestamp()`` is among the constants.
+MOMENT = "current_timestamp"
+
 #: The columns of a source whose metadata says nothing of them: only Spark knows.
 AskColumns = Callable[[str], tuple[str, ...]]
+
+
+def at_moment(run: Run, name: str, moment: str, ask: AskColumns, today: str | None = None) -> Plan:
+    """The plan of a model's query with ``current_timestamp()`` and its kin bound to a moment."""
+    constants = {**run.situation.constants, MOMENT: moment}
+    if today is not None:
+        constants["current_date"] = today
+    plan = _plan(run, own(run, name), constants, ask)
+    return msgspec.structs.replace(plan, root=pruned(plan.root))
 
 
 def understand(run: Run, name: str, before: Mapping[str, str], ask: AskColumns) -> Plan:
@@ -46,9 +59,13 @@ def _prepared(
     run: Run, query: Query, constants: Mapping[str, str], ask: AskColumns
 ) -> tuple[str, Lookup]:
     """The text with its constants bound and its references plain, and what they stand for."""
-    if query.analysis.volatile:
-        raise Unsupported(query.analysis.volatile[0], "VOLATILE")
-    edits = [
+    volatile = set(query.analysis.volatile)
+    moments = moments_in(query.sql) if MOMENT in constants and volatile else []
+    volatile -= {word for word, _, _ in moments}
+    if volatile:
+        raise Unsupported(min(volatile), "VOLATILE")
+    edits = [Edit(at, end, f"TIMESTAMP'{constants[MOMENT]}'") for _, at, end in moments]
+    edits += [
         Edit(found.start, found.end, f"DATE'{constants[found.name]}'")
         for found in query.analysis.constants
         if found.name in constants

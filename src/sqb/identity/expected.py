@@ -29,7 +29,8 @@ class Expected(msgspec.Struct, frozen=True):
     """A buildable node as the project wants it.
 
     ``lines`` says where each input is named first; ``described`` is what the relation's comments
-    shall say, which is no part of its identity.
+    shall say, which is no part of its identity. ``full_refresh`` is what its header says of
+    rebuilding it, ``replay`` what becomes of its rows when its definition changes.
     """
 
     name: str
@@ -48,6 +49,8 @@ class Expected(msgspec.Struct, frozen=True):
     volatile: tuple[str, ...] = ()
     lines: tuple[int, ...] = ()
     described: str = ""
+    full_refresh: bool | None = None
+    replay: str | None = None
     #: The model whose groups it holds, for sqb's own use.
     state_of: str | None = None
     #: Why it has no row state although its header asks for one.
@@ -152,6 +155,8 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
                 volatile=model.analysis.volatile,
                 lines=_first_lines(compiled.bindings[name]),
                 described=_described(settings.description, settings.column_descriptions),
+                full_refresh=settings.options.get("full_refresh"),
+                replay=_replay(settings.materialized, settings.options),
                 state_of=settings.state_of,
                 stateless=_stateless(model),
             )
@@ -179,6 +184,15 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
 def _stateless(model: CompiledModel) -> str:
     state = model.row_state
     return state.why if state is not None and state.asked else ""
+
+
+def _replay(materialized: str, options: Mapping[str, object]) -> str | None:
+    """What a change of its definition does to the rows of a table that is not just its query."""
+    declared = options.get("replay_on_change")
+    history = materialized in ("append", "scd2") or options.get("deletes") == "keep"
+    if declared is not None and (history or materialized == "merge"):
+        return str(declared)
+    return "forward" if history else None
 
 
 def _described(description: str | None, columns: dict[str, str]) -> str:

@@ -76,12 +76,15 @@ def dated(document: Document, base: Document | None, now_ms: int) -> Document:
     return {**document, "snapshot-log": history(known, _ids(document))}
 
 
+def same_main(base: Document, theirs: Document) -> bool:
+    """Whether a table's readers see what they saw, properties aside."""
+    return all(base.get(key) == theirs.get(key) for key in _SAME) and _main(base) == _main(theirs)
+
+
 def same_data(base: Document, theirs: Document) -> bool:
     """Whether a table changed at most in tags, properties, statistics or expired snapshots."""
-    if any(base.get(key) != theirs.get(key) for key in _SAME) or _main(base) != _main(theirs):
-        return False
     # A new snapshot, on a branch, took a sequence number that the staged one has taken as well.
-    return _ids(theirs) <= _ids(base)
+    return same_main(base, theirs) and _ids(theirs) <= _ids(base)
 
 
 def reapply(base: Document, theirs: Document, ours: Document) -> Document:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from sqb import cachefile
+from sqb.errors import SqbError
 from sqb.hashing import digest
 from sqb.lake import rest_cleanup, rest_publish
 from sqb.lake.catalog import Head, Kind
@@ -200,12 +201,20 @@ class RestLake:
         """Create a namespace if it is missing."""
         if namespace in self._there:
             return
-        if not self.client.get(self.url(namespace)).good:
+        if not self._has_namespace(namespace):
             body = {"namespace": namespace.split("."), "properties": {}}
-            answer = self.client.post("namespaces", body, again=True)
-            if answer.status != 409:
-                self._good(answer, f"create the schema {namespace}")
+            try:
+                answer = self.client.post("namespaces", body, again=True)
+                if answer.status != 409:
+                    self._good(answer, f"create the schema {namespace}")
+            except SqbError:
+                # A server may break when two make one at the same moment.
+                if not self._has_namespace(namespace):
+                    raise
         self._there.add(namespace)
+
+    def _has_namespace(self, namespace: str) -> bool:
+        return self.client.get(self.url(namespace)).good
 
     def namespace_properties(self, namespace: str) -> dict[str, str]:
         """The properties of a namespace; empty if there is no such namespace."""

@@ -19,12 +19,11 @@ from sqb.lake.failpoints import reached
 from sqb.lake.lake import MakeStamp
 from sqb.lake.metadata import STAMP, parse_facts
 from sqb.lake.publish import MAX_ATTEMPTS, Overtaken, alias_lost
-from sqb.lake.reapply import merged_properties, same_data, with_sort_order
+from sqb.lake.reapply import merged_properties, same_data, same_main, with_sort_order
 from sqb.lake.rest_client import UnknownOutcome
 from sqb.lake.rest_updates import (
     main_of,
     on_branch,
-    only_on,
     property_updates,
     requirements,
     table_updates,
@@ -114,7 +113,7 @@ def next_table(
         if after is None:
             raise Overtaken(now.head)
         # An alias is told in full, the other ways have written to the target already.
-        started = base if staged.alias is not None else now.document
+        started = base if after is work.document else now.document
         after = _sorted(after, sort_order, f"{namespace}.{table}")
         after = _described(after, now.document, properties)
         stamping, stamp = _stamping(after, now.document, properties, make_stamp, head)
@@ -237,10 +236,10 @@ def _after(base: Document, now: Loaded, work: Loaded, staged: Staged) -> Documen
     if staged.branch is not None:
         if staged.branch not in now.document.get("refs", {}):
             return None
-        ours = only_on(now.document, staged.branch)
-        others = [s for s in now.document["snapshots"] if s["snapshot-id"] not in ours]
-        without = {**now.document, "snapshots": others}
-        return on_branch(now.document, staged.branch) if same_data(base, without) else None
+        return on_branch(now.document, staged.branch) if same_main(base, now.document) else None
+    if staged.alias == staged.base:
+        # No snapshot is added, so those that others have on branches are in no one's way.
+        return now.document if same_main(base, now.document) else None
     return work.document if same_data(base, now.document) else None
 
 

@@ -30,9 +30,16 @@ def fits(shape: Shape, facts: TableFacts) -> bool:
         shape.columns == tuple((c.name, spark_type(c.type)) for c in facts.columns)
         and not any(c.required for c in facts.columns)
         and facts.snapshot_columns is None
-        and [_plain(t) for t in shape.partitioned_by] == [_plain(t) for t in facts.partitioning]
-        and [_order(t) for t in shape.sorted_by] == [_order(t) for t in facts.sort_order]
+        and same_layout(shape.partitioned_by, shape.sorted_by, facts)
     )
+
+
+def same_layout(
+    partitioned_by: tuple[str, ...], sorted_by: tuple[str, ...], facts: TableFacts
+) -> bool:
+    """Is the table laid out as a model's header says?"""
+    parts = [_plain(t) for t in partitioned_by] == [_plain(t) for t in facts.partitioning]
+    return parts and [_order(t) for t in sorted_by] == [_order(t) for t in facts.sort_order]
 
 
 def _plain(term: str) -> str:

@@ -35,14 +35,20 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 def versions(document: Mapping[str, Any]) -> dict[int, Snapshot]:
     """The snapshots in a metadata document, by id."""
-    schemas = {s.get("schema-id", 0): columns_of(s["fields"]) for s in document.get("schemas", ())}
+    schemas = schemas_of(document)
     current = document.get("current-schema-id", 0)
-    if not schemas and "schema" in document:
-        schemas = {current: columns_of(document["schema"]["fields"])}
     found = {}
     for item in document.get("snapshots") or ():
         columns = schemas.get(item.get("schema-id", current), ())
         found[item["snapshot-id"]] = _snapshot(item, columns)
+    return found
+
+
+def schemas_of(document: Mapping[str, Any]) -> dict[int, tuple[Column, ...]]:
+    """The columns that a table has and had, by schema id."""
+    found = {s.get("schema-id", 0): columns_of(s["fields"]) for s in document.get("schemas", ())}
+    if not found and "schema" in document:
+        found[document.get("current-schema-id", 0)] = columns_of(document["schema"]["fields"])
     return found
 
 

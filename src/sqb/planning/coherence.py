@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sqb.errors import SqbError
 from sqb.planning.cascade import Verdict
-from sqb.planning.plan import PlanWarning
+from sqb.planning.plan import DEFINITION_REASONS, PlanWarning
 from sqb.planning.situation import Situation
 
 
@@ -63,6 +63,7 @@ def warnings(situation: Situation, verdicts: Mapping[str, Verdict]) -> tuple[Pla
                     f"{', '.join(stale)}; --select +{name} builds them too",
                 )
             )
+        out += _forwarded(situation, name, verdicts[name])
         volatile = situation.expected[name].volatile
         if volatile and verdicts[name].runs:
             calls = ", ".join(f"{v}()" for v in volatile)
@@ -77,5 +78,17 @@ def warnings(situation: Situation, verdicts: Mapping[str, Verdict]) -> tuple[Pla
         stateless = situation.expected[name].stateless
         if stateless:
             why = f"`row_state auto` of `{name}` has no effect: {stateless}"
-            out.append(PlanWarning("S309", name, why))
+            out.append(PlanWarning("S312", name, why))
     return tuple(out)
+
+
+def _forwarded(situation: Situation, name: str, verdict: Verdict) -> list[PlanWarning]:
+    """A merge that keeps rows of an older definition is not what its query gives."""
+    expected, record = situation.expected[name], situation.recorded.get(name)
+    if expected.materialized != "merge" or record is None or record.kept == "history":
+        return []
+    moves = verdict.reason in DEFINITION_REASONS and expected.replay == "forward"
+    if not verdict.runs or not (moves or record.kept == "forward"):
+        return []
+    message = f"`{name}` keeps rows of an older definition: it need not be what its query gives"
+    return [PlanWarning("S311", name, message)]

@@ -11,9 +11,9 @@ def own_change(situation: Situation, name: str) -> str | None:
     """The node's own reason to run, or None."""
     expected = situation.expected[name]
     if name in situation.selected:
-        if situation.full_refresh:
+        if situation.full_refresh and expected.full_refresh is not False:
             return "full_refresh"
-        if situation.force:
+        if situation.force or situation.full_refresh:
             return "forced"
     facts = situation.relations.get(name)
     if facts is None:

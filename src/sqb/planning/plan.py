@@ -24,6 +24,10 @@ OWN_REASONS = frozenset(
 )
 
 
+#: Reasons that lie in what the node's own files say.
+DEFINITION_REASONS = frozenset({"query_changed", "config_changed"})
+
+
 class Cause(msgspec.Struct, frozen=True):
     """The root of a chain: the node that moved first, and why."""
 
@@ -77,6 +81,7 @@ class PlannedNode(msgspec.Struct, frozen=True):
     strategy: Strategy | None = None
     diff: str | None = None
     detail: dict[str, str] | None = None
+    replay: str | None = None
     #: The model whose groups it holds, for sqb's own use.
     state_of: str | None = None
 

@@ -6,7 +6,7 @@ from sqb.lake.describe import DESCRIBED
 from sqb.planning import coherence
 from sqb.planning.cascade import Verdict, cascade
 from sqb.planning.freshness import freshness_warnings
-from sqb.planning.plan import Plan, PlannedNode, Strategy
+from sqb.planning.plan import DEFINITION_REASONS, Plan, PlannedNode, Strategy
 from sqb.planning.row_gates import at_once
 from sqb.planning.situation import Situation
 
@@ -37,6 +37,7 @@ def decide(situation: Situation) -> tuple[Plan, dict[str, Verdict]]:
                 if_changed=verdict.if_changed,
                 cause=verdict.cause if verdict.runs or verdict.blocked else None,
                 strategy=_strategy(expected.materialized, verdict) if verdict.runs else None,
+                replay=expected.replay if verdict.reason in DEFINITION_REASONS else None,
                 state_of=expected.state_of,
             )
         )

@@ -31,8 +31,13 @@ def refuse(
     mode: str,
     publish_mode: str | None,
     states: Mapping[str, InputState],
+    *,
+    forward: bool = False,
 ) -> None:
-    """Raise ``Refused`` if the table must be rebuilt whatever its query is."""
+    """Raise ``Refused`` if the table must be rebuilt whatever its query is.
+
+    ``forward``: that its definition is another is no reason.
+    """
     if reason in _REASONS:
         raise Refused(*_REASONS[reason])
     if record is None:
@@ -41,6 +46,8 @@ def refuse(
         raise Refused("FORCED", "refresh full")
     if publish_mode == "replace":
         raise Refused("UNSUPPORTED", "the catalog lets tables only be replaced")
+    if forward:
+        return
     if record.rules != RULES:
         raise Refused("DEFINITION_CHANGED", "the table was made by another version of the rules")
     for item in record.inputs:

@@ -51,14 +51,13 @@ KEYS: dict[str, Key] = {
         identity=True,
         default=VIEW,
         since="0.5",
-        values_since={VIEW: None, TABLE: None, **dict.fromkeys(MATERIALIZATIONS[2:], "0.3")},
+        values_since=dict.fromkeys(MATERIALIZATIONS),
     ),
-    "unique_key": _i(kv.columns_list, "0.3", []),
-    "group_key": _i(kv.columns_list, "0.3", []),
+    "unique_key": _i(kv.columns_list, default=[]),
+    "group_key": _i(kv.columns_list, default=[]),
     "incremental_strategy": Key(
         kv.choice("append", "delete_insert", "merge"),
         identity=True,
-        since="0.3",
         values_since={"delete_insert": "0.5"},
     ),
     "cursor": _i(kv.column, "0.5"),
@@ -67,22 +66,21 @@ KEYS: dict[str, Key] = {
     "cursor_start": _i(kv.start_value, "0.5"),
     "cursor_inputs": _i(kv.column_map, "0.5"),
     "lookback": _i(kv.lookback, "0.5"),
-    "append_from": _i(kv.tables_list, "0.3", []),
-    "on_retraction": _i(kv.choice("append", "error"), "0.3", "append"),
-    "deletes": _i(kv.choice("sync", "keep"), "0.3", "sync"),
-    "merge_exclude_columns": _i(kv.columns_list, "0.3", []),
+    "append_from": _i(kv.tables_list, default=[]),
+    "on_retraction": _i(kv.choice("append", "error"), default="append"),
+    "deletes": _i(kv.choice("sync", "keep"), default="sync"),
+    "merge_exclude_columns": _i(kv.columns_list, "0.5", []),
     "on_schema_change": _i(
         kv.choice("append_new_columns", "sync_all_columns", "ignore", "fail"),
-        "0.3",
-        "append_new_columns",
+        default="append_new_columns",
     ),
-    "full_refresh": _i(kv.flag, "0.3"),
-    "snapshot_strategy": _i(kv.choice("check", "timestamp"), "0.3", "check"),
-    "updated_at": _i(kv.column, "0.3"),
-    "check_columns": _i(kv.columns_or_all, "0.3", ["*"]),
-    "invalidate_hard_deletes": _i(kv.flag, "0.3", True),
-    "valid_from_column": _i(kv.column, "0.3", "valid_from"),
-    "valid_to_column": _i(kv.column, "0.3", "valid_to"),
+    "full_refresh": _i(kv.flag),
+    "snapshot_strategy": _i(kv.choice("check", "timestamp"), default="check"),
+    "updated_at": _i(kv.column),
+    "check_columns": _i(kv.columns_or_all, default=["*"]),
+    "invalidate_hard_deletes": _i(kv.flag, default=True),
+    "valid_from_column": _i(kv.column, default="valid_from"),
+    "valid_to_column": _i(kv.column, default="valid_to"),
     "contract": _i(kv.choice("none", "enforced"), "0.5", "none"),
     "pre_hooks": _i(kv.hooks, "0.5", []),
     "post_hooks": _i(kv.hooks, "0.5", []),
@@ -110,7 +108,7 @@ _REFRESH = frozenset(
     {"refresh", "row_state", "row_audit", "unique_key", "group_key", "incremental_strategy"}
     | {"append_from", "on_retraction", "deletes", "on_schema_change", "full_refresh"}
     | {"snapshot_strategy", "updated_at", "check_columns", "invalidate_hard_deletes"}
-    | {"replay_on_change"}
+    | {"replay_on_change", "valid_from_column", "valid_to_column"}
 )
 _LAYOUT = ("partitioned_by", "sorted_by", "table_properties")
 
@@ -245,7 +243,7 @@ def check_available(config: ModelConfig, file: str, lines: Mapping[str, int]) ->
         f"{what} arrives in release {release}",
         file=file,
         line=lines.get(key),
-        help="this release builds `view` and `table` models, in full whenever they are stale",
+        help="leave it out until then",
     )
 
 

@@ -11,6 +11,7 @@ from sqb.refresh.cost import Sizes
 from sqb.refresh.ir import (
     Aggregate,
     Col,
+    Constants,
     Expr,
     Join,
     Node,
@@ -18,7 +19,7 @@ from sqb.refresh.ir import (
     Scan,
     SetOperation,
     inputs,
-    moved_filters,
+    moved_constants,
     output,
 )
 from sqb.refresh.script import text
@@ -56,7 +57,7 @@ def _counts(situation: Situation) -> Iterator[str]:
     """Counts that would let a change with deleted rows be merged into its groups."""
     root = situation.plan.root
     node = root.child if isinstance(root, Project) else root
-    signed = moved_filters(root) or any(
+    signed = moved_constants(root) or any(
         not situation.changes[name].only_adds for name in situation.changed
     )
     if not isinstance(node, Aggregate) or not node.keys or not signed:
@@ -117,7 +118,7 @@ def origin(node: Node, col: Col) -> tuple[str, str] | None:
             expr = dict(node.keys).get(col)
             below = expr.column if expr is not None else None
             return origin(node.child, below) if below is not None else None
-        case SetOperation():
+        case SetOperation() | Constants():
             return None
         case Join():
             return origin(node.left if col in output(node.left) else node.right, col)

@@ -23,7 +23,7 @@ from sqb.refresh.ir import (
     SetOperation,
     Window,
     inputs,
-    moved_filters,
+    moved_constants,
     scans,
 )
 from sqb.refresh.reasons import Refused
@@ -33,13 +33,15 @@ _MB = 1_000_000
 #: Seconds for each megabyte that is read, shuffled and written, on a machine of two cores.
 _READ, _SHUFFLED, _WRITTEN = 0.008, 0.015, 0.025
 #: Seconds that a way takes before it reads a byte: it is made of so many jobs.
-_FIXED = {"full": 0.6, "append": 0.9, "group_merge": 1.6, "affected_key": 2.0, "bag_merge": 2.0}
+_FIXED = {"full": 0.6, "append": 1.2, "group_merge": 3.0, "affected_key": 4.0, "bag_merge": 4.0}
 #: A file of a table is taken to have this size.
 _FILE = 128 * _MB
 #: Runs of a way before they say more of it than the rebuilds do.
 _ENOUGH = 3
 #: How much less each older run says.
 _DECAY = 0.6
+#: A machine is not thought to be slower than this many times.
+_SLOW = 3.0
 #: What one odd run can do at most.
 _ODD = 100.0
 
@@ -82,7 +84,7 @@ class Size(msgspec.Struct, frozen=True):
             return 0.0
         # two versions are read in full to be compared
         compared = 2 * self.bytes if self.bytes is not None else None
-        found = compared if self.change.way == "versions" else self.change.bytes
+        found = compared if self.change.way in ("versions", "lineage") else self.change.bytes
         return None if found is None else found * self.share
 
     @property
@@ -98,17 +100,16 @@ class Size(msgspec.Struct, frozen=True):
         if come is None or gone is None:
             return None
         # until they are counted: rows of rewritten files, most of which come back as they went
-        written_again = self.counted is None and change.way != "append"
+        written_again = self.counted is None and not change.only_adds
         return abs(come - gone) if written_again else come + gone
 
 
 class Sizes(msgspec.Struct, frozen=True):
-    """All that a refresh reads and writes. ``marks``: the table's deleted rows are only marked."""
+    """All that a refresh reads and writes: its sources, the bytes and rows of the table."""
 
     sources: Mapping[str, Size]
     bytes: int | None
     rows: int | None
-    marks: bool = False
 
     @property
     def input_bytes(self) -> int | None:
@@ -174,14 +175,16 @@ def estimate(way: str, root: Node, sizes: Sizes, past: Sequence[Past]) -> Estima
     work = _work(way, root, sizes)
     if work is None:
         return None
-    fixed, moving = _FIXED[way], work.seconds
+    plain = _FIXED[way] + work.seconds
     factor, runs = _factor([(r.seconds, r.plain or 0.0) for r in past if r.way == way])
     if runs >= _ENOUGH:
-        return Estimate((fixed + moving) * factor, fixed + moving, runs)
+        return Estimate(plain * factor, plain, runs)
     # how much dearer than the model thinks this query and machine are, rebuilds have shown
     whole = _work("full", root, sizes)
     dearer = _full_factor(whole, sizes, past)[0] if whole is not None else 1.0
-    return Estimate(fixed + moving * dearer, fixed + moving)
+    # a slow machine starts jobs slowly too, a hard query does not
+    fixed = _FIXED[way] * min(max(dearer, 1.0), _SLOW)
+    return Estimate(fixed + work.seconds * dearer, plain)
 
 
 def _full_factor(work: _Work, sizes: Sizes, past: Sequence[Past]) -> tuple[float, int]:
@@ -255,7 +258,7 @@ def _changes(sizes: Sizes, *, counted: bool = False) -> _Work | None:
         if size.looking is None:
             return None
         read += size.looking
-        if size.change.way != "append":
+        if not size.change.only_adds:
             shuffled += size.looking
     return _Work(read, shuffled, 0.0)
 
@@ -273,9 +276,9 @@ def changed_part(sizes: Sizes) -> float:
 
 
 def _touched(sizes: Sizes, part: float) -> float:
-    """The part of the target that is written again: whole files, where rows are not marked."""
+    """The part of the target that is written again: whole files."""
     rows = sizes.rows or 0
-    if sizes.marks or not sizes.bytes:
+    if not sizes.bytes:
         return part
     files = max(math.ceil(sizes.bytes / _FILE), 1)
     touched = min(sizes.moved if sizes.moved is not None else rows, rows)
@@ -300,15 +303,15 @@ def worth_looking(
     if mode != "auto":
         return
     ways = {size.change.way for size in sizes.sources.values()} - {"none"}
-    if not ways and not moved_filters(root):
+    if not ways and not moved_constants(root):
         return
     full = estimate_full(root, sizes, past)
-    if ways != {"append"} or moved_filters(root):
+    if ways != {"append"} or moved_constants(root):
         _refuse_small(full, sizes, limits)
-    changes = _changes(sizes)
-    if full is None or changes is None:
+    work = _changes(sizes)
+    if full is None or work is None:
         return
-    looking = changes.seconds * full.seconds / full.plain
+    looking = work.seconds * full.seconds / full.plain
     if looking > limits.margin * full.seconds:
         why = f"reading what changed takes about {_said(looking)}, {_rebuild(full)}"
         raise Refused("CHEAPER_TO_REBUILD", why)
@@ -358,8 +361,7 @@ def refuse_keys(name: str, keys: int, sizes: Sizes, limits: RefreshConfig, mode:
     """Raise ``Refused`` if so many of the table's keys changed that a rebuild is cheaper."""
     if mode != "auto" or not sizes.rows:
         return
-    most = limits.most_keys * (2 if sizes.marks else 1)
-    if keys > most * sizes.rows:
+    if keys > limits.most_keys * sizes.rows:
         why = f"{keys:,} keys of {name}, which has {sizes.rows:,} rows"
         raise Refused("TOO_MANY_KEYS", why)
 
@@ -393,4 +395,6 @@ def _rebuild(full: Estimate) -> str:
 
 
 def _said(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    if seconds < 100:
+        return f"{seconds:.1f}s"
+    return f"{int(seconds // 60)}m {int(seconds % 60):02d}s"

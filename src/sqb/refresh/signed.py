@@ -58,12 +58,12 @@ def signed_change(option: Option, script: Script, root: Node, target: Target) ->
     standing = script.add("rows", f"SELECT {items} FROM {target.relation}")
     match option:
         case Append():
-            return Signed(_netted(script, cols, [(option.change, WEIGHT)], target))
+            return Signed(netted(script, cols, [(option.change, WEIGHT)], target))
         case BagMerge():
             return _by_value(option, script, root, standing, target)
         case AffectedKey():
             going = script.among(root, standing, option.key, option.keys)
-            return Signed(_netted(script, cols, [(option.rows, "1"), (going, "-1")], target))
+            return Signed(netted(script, cols, [(option.rows, "1"), (going, "-1")], target))
         case GroupMerge():
             return _groups(option, script, root, standing, target)
 
@@ -73,13 +73,13 @@ def _by_value(
 ) -> Signed:
     """A change whose rows are found in the target by all of their values."""
     cols = output(root)
-    net = _netted(script, cols, [(option.change, WEIGHT)], target)
+    net = netted(script, cols, [(option.change, WEIGHT)], target)
     keys = ", ".join(f"{col.name} AS k{i}" for i, col in enumerate(cols))
     gone = script.add("keys", f"SELECT DISTINCT {keys} FROM {net} WHERE {WEIGHT} < 0", (net,))
     there = script.among(root, standing, columns(cols), gone)
-    names, grouped = _list(cols), _grouped(cols, target)
+    names, grouped, kept = _list(cols), _grouped(cols, target), _kept(cols, target)
     sql = (
-        f"SELECT {names}, SUM({WEIGHT}) AS {WEIGHT}, SUM({COPIES}) + SUM({WEIGHT}) AS {COPIES}"
+        f"SELECT {kept}, SUM({WEIGHT}) AS {WEIGHT}, SUM({COPIES}) + SUM({WEIGHT}) AS {COPIES}"
         f" FROM (SELECT {names}, {WEIGHT}, 0 AS {COPIES} FROM {net}"
         f" UNION ALL SELECT {names}, 0 AS {WEIGHT}, 1 AS {COPIES} FROM {there}) AS sqb_all"
         f" GROUP BY {grouped} HAVING SUM({WEIGHT}) <> 0"
@@ -92,7 +92,7 @@ def _by_value(
     return Signed(change, broken)
 
 
-def _netted(
+def netted(
     script: Script, cols: Sequence[Col], parts: Sequence[tuple[str, str]], target: Target
 ) -> str:
     """The rows of all parts with their weights, equal rows as one, those that cancel left out."""
@@ -101,7 +101,7 @@ def _netted(
         f"SELECT {names}, {weight} AS {WEIGHT} FROM {part}" for part, weight in parts
     )
     sql = (
-        f"SELECT {names}, SUM({WEIGHT}) AS {WEIGHT},"
+        f"SELECT {_kept(cols, target)}, SUM({WEIGHT}) AS {WEIGHT},"
         f" SUM(CASE WHEN {WEIGHT} > 0 THEN {WEIGHT} ELSE 0 END) AS {COPIES}"
         f" FROM ({union}) AS sqb_all GROUP BY {_grouped(cols, target)}"
         f" HAVING SUM({WEIGHT}) <> 0"
@@ -113,6 +113,21 @@ def _grouped(cols: Sequence[Col], target: Target) -> str:
     """What tells rows apart, also where Spark takes their values for equal."""
     shadows = (exact(col.name, kind) for col, kind in zip(cols, target.types, strict=True))
     return ", ".join([_list(cols), *(shadow for shadow in shadows if shadow)])
+
+
+def _kept(cols: Sequence[Col], target: Target) -> str:
+    """The columns of rows that were grouped, as they were."""
+    pairs = zip(cols, target.types, strict=True)
+    return ", ".join(f"{kept(col.name, kind)} AS {col.name}" for col, kind in pairs)
+
+
+def kept(value: str, kind: str) -> str:
+    """A value that rows were grouped by, as it was: Spark makes 0.0 of -0.0 there."""
+    if kind in ("float", "double"):
+        return (
+            f"CASE WHEN {exact(value, kind)} = '-0.0' THEN CAST('-0.0' AS {kind}) ELSE {value} END"
+        )
+    return value
 
 
 def exact(value: str, kind: str) -> str | None:
@@ -167,7 +182,7 @@ def _groups(
         broken = script.add(
             "keys", f"SELECT 1 AS k0 FROM {coming} WHERE {total.name} < 0", (coming,)
         )
-    net = _netted(script, cols, [(coming, "1"), (going, "-1")], target)
+    net = netted(script, cols, [(coming, "1"), (going, "-1")], target)
     return Signed(net, broken)
 
 

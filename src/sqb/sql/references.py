@@ -223,6 +223,27 @@ def _is_cte(table: exp.Table, name: str) -> bool:
     return False
 
 
+def moments_in(sql: str) -> list[tuple[str, int, int]]:
+    """Every ``current_timestamp()`` or ``now()``: the word, and where it starts and ends.
+
+    >>> moments_in("SELECT now() AS a, current_timestamp, 'now()' AS b")
+    [('now', 7, 12), ('current_timestamp', 19, 36)]
+    """
+    tokens = split(sql)
+    raws = tokens.raws
+    found = []
+    for i, raw in enumerate(raws):
+        word = raw.lower()
+        before = raws[i - 1].upper() if i else ""
+        if word not in ("current_timestamp", "now") or before in (".", "AS"):
+            continue
+        called = raws[i + 1 : i + 3] == ["(", ")"]
+        if called or (word in _BARE and raws[i + 1 : i + 2] not in (["("], ["."])):
+            end = tokens.at(i + 2).end if called else tokens.at(i).end
+            found.append((word, tokens.at(i).start, end))
+    return found
+
+
 def _time_values(tokens: Tokens) -> tuple[tuple[BoundConstant, ...], tuple[str, ...]]:
     constants: list[BoundConstant] = []
     volatile: set[str] = set()

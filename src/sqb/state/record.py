@@ -61,8 +61,9 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     the target schema it was built for. ``clock`` has the constants as its queries, and the views
     they see through, found them; ``rules`` the version of the rules of row-level refresh;
     ``files`` a mark for each file of a source whose files never change. ``spent`` has its last
-    runs, the newest last; ``refreshes`` counts those by rows since the last rebuild.
-    ``ts`` is in microseconds since the epoch.
+    runs, the newest last; ``refreshes`` counts those by rows since the last rebuild. ``kept`` says
+    that it holds rows that its query does not give back: ``history``, or ``forward`` where an
+    older definition made them. ``ts`` is in microseconds since the epoch.
     """
 
     node: str
@@ -92,6 +93,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     files: dict[str, list[str]] = {}
     spent: tuple[Spent, ...] = ()
     refreshes: int = 0
+    kept: str = ""
 
     def read(self) -> dict[str, str]:
         """The data ids of all that it was made from, also behind views."""

@@ -1,23 +1,31 @@
 -- case: the first rows of an order
-SELECT id, v FROM raw.sales ORDER BY v DESC, id, note LIMIT 3
+-- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
+SELECT id, v FROM raw.sales ORDER BY v DESC, id LIMIT 3
 
--- case: rows without an order
+-- more: rows without an order
+-- by: current, full:UNSUPPORTED, full:UNSUPPORTED, current, full:UNSUPPORTED
 SELECT k, name FROM raw.dims LIMIT 100
 
--- case: subtotals
+-- more: subtotals
+-- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
 SELECT g, k, count(*) AS n FROM raw.sales GROUP BY ROLLUP (g, k)
 
--- case: a pivot
+-- more: a pivot
+-- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
 SELECT * FROM (SELECT g, k, v FROM raw.sales) PIVOT (sum(v) FOR k IN (1, 2))
 
--- case: values drawn anew
+-- more: values drawn anew
+-- by: full:VOLATILE, full:VOLATILE, full:VOLATILE, full:VOLATILE, full:VOLATILE
 SELECT id, g, 0 * rand() AS r FROM raw.sales
 
--- case: the file of a row
+-- more: the file of a row
+-- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
 SELECT id, length(input_file_name()) * 0 AS n FROM raw.sales
 
 -- case: a free choice below a join
+-- by: full:FREE_CHOICE, full:FREE_CHOICE, skip:NET_CHANGE_EMPTY, full:FREE_CHOICE, full:FREE_CHOICE
 SELECT s.id, o.x FROM raw.sales s JOIN (SELECT g, any_value(x) AS x FROM raw.other WHERE g <> 4 GROUP BY g) o ON s.k = o.g
 
--- case: strings that only compare as equal
+-- more: strings that only compare as equal
+-- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
 SELECT collate(s, 'UTF8_LCASE') AS s, count(*) AS n FROM raw.sales GROUP BY collate(s, 'UTF8_LCASE')

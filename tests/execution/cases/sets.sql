@@ -1,50 +1,67 @@
--- case: a union without copies
+-- more: a union without copies
+-- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
 SELECT g FROM raw.sales UNION SELECT g FROM raw.other
 
--- case: except
+-- more: except
+-- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
 SELECT g FROM raw.sales EXCEPT SELECT g FROM raw.other
 
 -- case: except all
+-- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
 SELECT g FROM raw.sales EXCEPT ALL SELECT g FROM raw.other
 
--- case: intersect
+-- more: intersect
+-- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
 SELECT g, k FROM raw.sales INTERSECT SELECT g, k FROM raw.other
 
--- case: intersect all
+-- more: intersect all
+-- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
 SELECT g FROM raw.sales INTERSECT ALL SELECT g FROM raw.other
 
 -- case: rows added and taken away by branches
+-- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
 SELECT k FROM raw.sales UNION ALL SELECT k FROM raw.other EXCEPT SELECT k FROM raw.dims
 
--- case: groups over a union
+-- more: groups over a union
+-- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
 SELECT g, sum(n) AS n FROM (SELECT g, count(*) AS n FROM raw.sales GROUP BY g UNION ALL SELECT g, count(*) FROM raw.other GROUP BY g) u GROUP BY g
 
 -- case: a CTE used twice
+-- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
 WITH c AS (SELECT g, count(*) AS n FROM raw.sales GROUP BY g) SELECT a.g, a.n, b.n AS m FROM c a JOIN c b ON a.g = b.g + 1
 
--- case: a CTE in a CTE
+-- more: a CTE in a CTE
+-- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
 WITH a AS (SELECT g, k FROM raw.sales WHERE v > 1), b AS (SELECT k, count(*) AS n FROM a GROUP BY k) SELECT a.g, b.n FROM a JOIN b ON a.k = b.k
 
--- case: EXISTS
+-- more: EXISTS
+-- by: append, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
 SELECT s.id, s.g FROM raw.sales s WHERE EXISTS (SELECT 1 FROM raw.other o WHERE o.g = s.g AND o.x > s.v)
 
--- case: NOT EXISTS
+-- early: NOT EXISTS
+-- by: append, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
 SELECT s.id, s.g FROM raw.sales s WHERE NOT EXISTS (SELECT 1 FROM raw.other o WHERE o.g = s.g)
 
--- case: IN
+-- more: IN
+-- by: append, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
 SELECT s.id, s.k FROM raw.sales s WHERE s.k IN (SELECT d.k FROM raw.dims d WHERE d.lo > 0)
 
 -- case: NOT IN with NULLs
+-- by: full:NOT_IN_NULL, full:NOT_IN_NULL, full:NOT_IN_NULL, full:NOT_IN_NULL, full:NOT_IN_NULL
 SELECT s.id, s.k FROM raw.sales s WHERE s.k NOT IN (SELECT d.k FROM raw.dims d WHERE d.lo > 0)
 
 -- case: a scalar that moves
+-- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
 SELECT id, v FROM raw.sales WHERE v > (SELECT min(lo) FROM raw.dims)
 
--- case: a scalar that does not move
+-- more: a scalar that does not move
+-- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
 SELECT id, v FROM raw.sales WHERE k >= (SELECT min(k) FROM raw.still)
 
--- case: a correlated scalar
+-- more: a correlated scalar
+-- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
 SELECT s.id, (SELECT count(*) FROM raw.other o WHERE o.g = s.g) AS n FROM raw.sales s
 
--- case: IN under OR
+-- more: IN under OR
+-- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
 SELECT id FROM raw.sales WHERE g = 2 OR k IN (SELECT k FROM raw.dims)

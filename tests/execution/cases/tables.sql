@@ -35,7 +35,7 @@ INSERT INTO raw.dims VALUES
 INSERT INTO raw.other VALUES (1, 1, 10), (2, 1, 20), (2, 1, 20), (3, NULL, 30), (NULL, 2, NULL), (NULL, 2, NULL), (4, 4, 40), (20, 9, 50), (21, 9, 60);
 INSERT INTO raw.odd VALUES
   (1, 1, array('x', 'y'), map('a', 1), named_struct('a', 1, 'z', 0.0D), 0.0, 1.000000000000000001, TIMESTAMP'2026-01-01 10:00:00.000001'),
-  (2, 1, array('x', NULL, 'x'), map(), named_struct('a', CAST(NULL AS INT), 'z', 1.0D), 1.5, 99999999999999999999.999999999999999999, TIMESTAMP'2026-01-02 10:00:00'),
+  (2, 1, array('x', NULL, 'x'), map(), named_struct('a', CAST(NULL AS INT), 'z', 1.0D), 1.5, 9999999999999999999.999999999999999999, TIMESTAMP'2026-01-02 10:00:00'),
   (3, 2, array(), NULL, NULL, double('NaN'), -1, NULL), (4, NULL, NULL, map('b', 2), named_struct('a', 4, 'z', -0.0D), NULL, NULL, TIMESTAMP'2026-01-01 10:00:00.000001');
 
 -- step: rows come

@@ -65,7 +65,7 @@ def run_build(
 
         def on_plan(plan: Plan) -> None:
             progress.plan(plan)
-            show_warnings(plan, out)
+            show_warnings(plan.warnings, out)
             if plan.work:
                 out.line(f"Plan for {plan.target}: {counts(plan, out)}")
 

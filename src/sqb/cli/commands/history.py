@@ -14,6 +14,7 @@ from sqb.cli.render.words import count, duration, fit, some
 from sqb.errors import SqbError, did_you_mean
 
 if TYPE_CHECKING:
+    from sqb.state.experience import Experience
     from sqb.state.record import Record
 
 
@@ -93,24 +94,29 @@ def _show(call: Call, runs: list[dict[str, Any]], model: str | None, limit: int)
         out.line(f"… {older}; --limit {len(runs)} shows all", dim=True)
 
 
+def strategies_document(found: list[Experience]) -> dict[str, Any]:
+    """``history --strategies --json``; its fields are a promise."""
+    nodes = [
+        {
+            "name": item.name,
+            "strategies": msgspec.to_builtins(item.ways),
+            "judged": item.known,
+            "right": item.right,
+            "accuracy": item.accuracy,
+            "regret_seconds": item.regret,
+        }
+        for item in found
+    ]
+    return {"schema_version": 1, "nodes": nodes}
+
+
 def _strategies(call: Call, records: list[Record]) -> None:
     """How tables were brought up to date, and how well that was foreseen."""
     from sqb.state.experience import experience, runs_of
 
     found = [experience(name, runs) for name, runs in sorted(runs_of(records).items())]
     if call.out.json:
-        nodes = [
-            {
-                "name": item.name,
-                "strategies": msgspec.to_builtins(item.ways),
-                "judged": item.known,
-                "right": item.right,
-                "accuracy": item.accuracy,
-                "regret_seconds": item.regret,
-            }
-            for item in found
-        ]
-        call.out.document({"schema_version": 1, "nodes": nodes})
+        call.out.document(strategies_document(found))
         return
     out = call.out
     if not found:

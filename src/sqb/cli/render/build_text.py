@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqb.cli.output import Output
 from sqb.cli.render.errors import error_text
+from sqb.cli.render.plan_text import show_warnings
 from sqb.cli.render.strategy_text import outcome
 from sqb.cli.render.words import count, duration, some, words
 from sqb.execution.events import BuildResult, NodeResult
@@ -78,7 +79,7 @@ class ResultLines:
         # the reason is a comfort, the rest is the result
         reason = "" if result.status == "blocked" else f"  {words(node.reason)}"
         how, short = (f"  {text}" if text else "" for text in outcome(result))
-        texts = (how + reason, short + reason, how, reason) if how else (reason,)
+        texts = (how + reason, how, short + reason, reason) if how else (reason,)
         reason = next((text for text in texts if len(text) <= room), "")
         styled = out.style(start, dim=True) + name + out.style(middle, fg=colour)
         return (styled + tail + out.style(reason, dim=True)).rstrip()
@@ -95,6 +96,7 @@ def show_end(
     """Print the errors, what they held up, and the last line."""
     if ResultLines(result.plan, out).crowded:
         _show_slowest(result, out)
+    show_warnings([warning for node in result.nodes for warning in node.warnings], out)
     failures = [node for node in result.nodes if node.status == "failed"]
     for node in failures:
         if node.error is not None and not _is_stop(node, result):

@@ -25,8 +25,8 @@ def planned_node(node: PlannedNode) -> dict[str, Any]:
         "reason": node.reason,
         "if_changed": list(node.if_changed) if node.if_changed is not None else None,
         "cause": msgspec.to_builtins(node.cause),
-        # only tables that hold history replay anything
-        "replay": None,
+        # only tables that are more than their query replay anything
+        "replay": {"kind": node.replay, "duration": None} if node.replay else None,
         "strategy": msgspec.to_builtins(node.strategy),
         "diff": node.diff,
         "detail": node.detail,
@@ -61,6 +61,8 @@ def build_document(result: BuildResult, seconds: float) -> dict[str, Any]:
         "run_id": result.run_id,
     }
     results = {node.name: node for node in result.nodes}
+    told = [warning for node in result.nodes for warning in node.warnings]
+    document["warnings"] += msgspec.to_builtins(told)
     document["nodes"] = [
         planned_node(node) | _ended(node, results[node.name]) for node in result.plan.nodes
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqb.cli.output import Output
 from sqb.cli.render.strategy_text import title as title_of
@@ -18,7 +18,7 @@ from sqb.cli.render.words import (
     words,
     wrapped,
 )
-from sqb.planning.plan import Plan, PlannedNode, Strategy
+from sqb.planning.plan import Plan, PlannedNode, PlanWarning, Strategy
 
 #: Lines of a diff that are shown without ``-v``.
 DIFF_LINES = 20
@@ -65,7 +65,7 @@ def show_plan(plan: Plan, out: Output, seconds: float) -> None:
         out.line()
     if out.verbose:
         _current(plan, out)
-    show_warnings(plan, out)
+    show_warnings(plan.warnings, out)
     if plan.work and plan.publish_mode not in {"alias", None}:
         out.line(f"Tables are published by {plan.publish_mode}, see docs/catalogs.md", dim=True)
     out.important(last_line(plan, out, seconds))
@@ -194,15 +194,15 @@ def _current(plan: Plan, out: Output) -> None:
         out.line()
 
 
-def show_warnings(plan: Plan, out: Output) -> None:
-    """Print what the plan warns of."""
-    for warning in plan.warnings:
+def show_warnings(warnings: Sequence[PlanWarning], out: Output) -> None:
+    """Print warnings."""
+    for warning in warnings:
         head = f"warning[{warning.code}]: "
         first, *rest = wrapped(head + warning.message, out.width, "  ")
         out.line(out.style(first[: len(head) - 2], fg="magenta") + first[len(head) - 2 :])
         for text in rest:
             out.line(text)
-    if plan.warnings:
+    if warnings:
         out.line()
 
 

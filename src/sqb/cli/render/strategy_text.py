@@ -18,7 +18,7 @@ _PLAIN = frozenset(
 )
 #: Rebuilds that are cheaper, though others would be right too.
 _GUARD = frozenset({"CHEAPER_TO_REBUILD", "CHANGE_TOO_LARGE", "TOO_MANY_KEYS"})
-_ROWS = frozenset({"append", "group_merge", "affected_key", "bag_merge"})
+_ROWS = frozenset({"append", "group_merge", "affected_key", "partition_overwrite", "bag_merge"})
 
 
 def title(strategy: Strategy) -> str:
@@ -43,7 +43,7 @@ def outcome(result: NodeResult) -> tuple[str, str]:
         parts.append(f"-{rows.deleted:,}" if rows.deleted else "")
         return " ".join(["rows", *filter(None, parts)]), "rows"
     if strategy.name == "full" and strategy.code and strategy.code not in _PLAIN:
-        return f"full: {strategy.code}", "full"
+        return f"full: {strategy.code}", ""
     return "", ""
 
 
@@ -83,9 +83,14 @@ def _source(item: Moved) -> str:
     come, gone = change.added_rows, change.removed_rows
     counts = [f"+{come:,}" if come else "", f"-{gone:,}" if gone else ""]
     moved = " ".join(filter(None, counts))
-    if moved and change.way != "append":
+    if moved and change.way == "changelog":
         moved += " rows in rewritten files"
-    how = {"append": "rows were added", "changelog": "", "versions": "two versions are compared"}
+    how = {
+        "append": "rows were added",
+        "files": "files were added",
+        "lineage": "rows are compared by their ids",
+        "versions": "two versions are compared",
+    }
     words = [moved, how.get(change.way, "")]
     return f"{item.name}  {', '.join(filter(None, words))}".rstrip()
 

@@ -1,0 +1,277 @@
+"""``append``: a log of the rows that entered the query's result through its driving sources.
+
+What is added is the positive part of the exact change of the result, with this run's constants and
+lookups on both sides. Nothing is ever taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from sqb.errors import SqbError
+from sqb.execution.change_sets import Source, source_of, sources_of
+from sqb.execution.content_hash import quote
+from sqb.execution.kinds.job import Job
+from sqb.execution.kinds.whole import aligned, altering, evolution, netted, steps_of
+from sqb.execution.reading import statement, tables_read
+from sqb.execution.rows import RowRefresh, refresh_rows
+from sqb.execution.run import Run
+from sqb.execution.signed_write import Alter, Change, Work, measured, write_change
+from sqb.execution.sizes import sizes_of
+from sqb.execution.statement import projected
+from sqb.execution.steps import Steps
+from sqb.execution.table import Outcome, write_table
+from sqb.execution.understanding import at_moment
+from sqb.planning.plan import PlanWarning, Strategy
+from sqb.planning.row_gates import refuse
+from sqb.refresh.build import Plan
+from sqb.refresh.changes import TableChange
+from sqb.refresh.drivers import lookups
+from sqb.refresh.ir import output
+from sqb.refresh.kinds import Lost, kind_of
+from sqb.refresh.reasons import Refused
+from sqb.refresh.script import COPIES, WEIGHT, Script
+from sqb.refresh.signed import Signed, Target
+from sqb.refresh.signed import netted as netted_steps
+from sqb.refresh.strategies import Append, BagMerge, Choice, Option, Situation
+from sqb.sql.fragments import Unsupported
+from sqb.state.record import Record
+
+if TYPE_CHECKING:
+    pass
+
+#: Values that are another for every row and run: two evaluations have no row in common.
+_NEVER_EQUAL = frozenset({"rand", "randn", "random", "uuid", "shuffle"})
+_NEVER_EQUAL |= {"monotonically_increasing_id"}
+
+
+def rebuild(job: Job) -> Outcome:
+    """All rows of the query, as a log begins."""
+    run, session = job.run, job.session
+    return write_table(run, session, job.name, job.rows(), job.states, job.layout, job.files)
+
+
+def carry(job: Job) -> Outcome:
+    """Add the rows that entered the result."""
+    refresh = AppendRefresh(job)
+    way = refresh_rows(refresh)
+    if isinstance(way, Outcome):
+        why = f"{way.strategy.why if way.strategy else ''}; {refresh.told}"
+        strategy = way.strategy and msgspec.structs.replace(way.strategy, why=why)
+        return msgspec.structs.replace(way, strategy=strategy)
+    done, told = _difference(job)
+    why = f"the query on the old and on the new rows, compared in full ({way.why}); {told}"
+    strategy = Strategy("difference", why, rejected=way.rejected, code=way.code)
+    return msgspec.structs.replace(done, strategy=strategy)
+
+
+def append_change(
+    job: Job, work: Work, steps: Steps, change: Change, alter: Alter | None = None
+) -> Outcome:
+    """Add what comes of a computed change; what went is told, or refused."""
+    gone = change.gone
+    if gone and job.kind.retraction == "error":
+        raise SqbError(
+            "X009",
+            f"{gone:,} row{'s' * (gone != 1)} that `{job.name}` had added went or changed in its "
+            "sources",
+            help="nothing was written, as `on_retraction error` says; `on_retraction append` adds "
+            "the new rows and leaves the old ones",
+            exit_code=1,
+        )
+    if gone:
+        change = measured(steps, change.frame.where(f"{WEIGHT} > 0"))
+    done = write_change(work, change, alter)
+    if not gone:
+        return done
+    message = (
+        f"{gone:,} row{'s' * (gone != 1)} that `{job.name}` had added went or changed in its "
+        "sources; a log keeps them"
+    )
+    warning = PlanWarning("S309", job.name, message)
+    return msgspec.structs.replace(done, warnings=(*done.warnings, warning))
+
+
+class AppendRefresh(RowRefresh):
+    """The change of a log by rows."""
+
+    plain = False
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job.run, job.session, job.node, job.states, job.layout)
+        self.job = job
+        self.told = ""
+
+    def gate(self, record: Record | None) -> None:
+        refuse(
+            "source_changed", record, self.mode, self.run.catalog.mode, self.states, forward=True
+        )
+
+    def plan(self, record: Record) -> Plan:  # noqa: ARG002 - the constants of this run alone
+        return at_moment(self.run, self.name, self.job.moment, self._ask)
+
+    def sources(self, record: Record, plan: Plan) -> dict[str, Source]:
+        found = sources_of(self.run, record, plan.root)
+        changed = [name for name, source in found.items() if source.change.way != "none"]
+        left_out = _fresh(self.job, record, found)
+        if self.job.kind.append_from:
+            drivers = drivers_named(self.job)
+            left_out |= {name for name in changed if name not in drivers}
+        else:
+            left_out |= lookups(plan.root, changed, declared_keys(self.run), self._unique)
+        self.told = told(found, left_out)
+        return {name: _still(s) if name in left_out else s for name, s in found.items()}
+
+    def _unique(self, name: str, columns: frozenset[str]) -> bool:
+        text, is_select = self.run.read(name)
+        keys = ", ".join(quote(column) for column in sorted(columns))
+        there = " AND ".join(f"{quote(column)} IS NOT NULL" for column in sorted(columns))
+        sql = (
+            f"SELECT 1 FROM {text}{' AS s' * is_select} WHERE {there}"
+            f" GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT 1"
+        )
+        return self.session.sql(sql).first() is None
+
+    def weigh(self, work: Work, plan: Plan, sources: Mapping[str, Source]) -> None:  # noqa: ARG002
+        """A log has no rebuild to compare with."""
+        self.sizes = sizes_of(work.base, work.record, sources)
+
+    def option(self, choice: Choice, situation: Situation) -> Option:  # noqa: ARG002
+        for option in choice.options:
+            if isinstance(option, Append | BagMerge):
+                self.account.take(option.name, None, None, self.sizes)
+                return option
+        last = choice.rejected[-1]
+        raise Refused(last.code, last.why)
+
+    def signed(self, option: Option, script: Script, plan: Plan, target: Target) -> Signed:
+        if not isinstance(option, Append | BagMerge):
+            raise TypeError("an option that was not offered")
+        cols = output(plan.root)
+        if isinstance(option, Append):
+            # all of them come: nothing cancels, and values need not be comparable
+            names = ", ".join(col.name for col in cols)
+            sql = f"SELECT {names}, {WEIGHT}, {WEIGHT} AS {COPIES} FROM {option.change}"
+            return Signed(script.add("change", sql, (option.change,)))
+        return Signed(netted_steps(script, cols, [(option.change, WEIGHT)], target))
+
+    def write(self, work: Work, change: Change) -> Outcome:
+        return append_change(self.job, work, self.steps, change)
+
+
+def told(sources: Mapping[str, Source], left_out: set[str]) -> str:
+    """Which tables drove the change and which were only looked up in, for people."""
+    drivers = sorted(name for name in sources if name not in left_out)
+    words = f"drivers: {', '.join(drivers) or 'none'}"
+    return words + (f"; lookups: {', '.join(sorted(left_out))}" if left_out else "")
+
+
+def declared_keys(run: Run) -> dict[str, frozenset[str]]:
+    """Keys that are unique because someone says so, or because a build checks it."""
+    compiled = run.compiled
+    keys = {name: source.unique_key for name, source in compiled.sources.items()}
+    for name, model in compiled.models.items():
+        kind = kind_of(model.settings.materialized, model.settings.options)
+        keys[name] = kind.unique_key if kind.name == "merge" else ()
+    return {name: frozenset(c.lower() for c in key) for name, key in keys.items() if key}
+
+
+def drivers_named(job: Job) -> set[str]:
+    """The tables that ``append_from`` means, also behind the views that it names."""
+    run, drivers = job.run, set[str]()
+    known: dict[str, str] = {}
+    for name in (*run.expected(job.name).inputs, *tables_read(run, job.name)):
+        source = run.compiled.sources.get(name)
+        known[name.lower()] = name
+        if source is not None and source.is_table:
+            known[f"{source.namespace}.{source.table}".lower()] = name
+    for wanted in job.kind.append_from:
+        driver = known.get(wanted.lower())
+        if driver is None:
+            raise SqbError(
+                "X007",
+                f"`append_from` of `{job.name}` names `{wanted}`, which its query does not read",
+                help=f"it reads {', '.join(sorted(set(known.values())))}",
+                exit_code=1,
+            )
+        drivers |= {driver, *tables_read(run, job.name, below=driver)}
+    return drivers
+
+
+def _fresh(job: Job, record: Record, found: Mapping[str, Source]) -> set[str]:
+    """Tables that an older definition did not read: a log takes their rows from now on."""
+    if not job.forward:
+        return set()
+    return {name for name in found if name not in record.read() and name not in record.pins}
+
+
+def _still(source: Source) -> Source:
+    """A source whose change is left out: it is now what it is on both sides."""
+    at = source.facts.snapshot_id if source.facts is not None else None
+    return msgspec.structs.replace(source, change=TableChange("none", at, at), readable=True)
+
+
+def _difference(job: Job) -> tuple[Outcome, str]:
+    """The query at the new versions minus the query at the old ones, both in full."""
+    run, record = job.run, job.run.situation.recorded[job.name]
+    volatile = _NEVER_EQUAL.intersection(run.expected(job.name).volatile)
+    if volatile:
+        raise Lost("VOLATILE", f"{min(volatile)}() gives every row another value in every run")
+    found = {
+        name: source_of(run, record, name, (), same_columns=False)
+        for name in tables_read(run, job.name)
+    }
+    left_out = _fresh(job, record, found)
+    if job.kind.append_from:
+        left_out |= set(found) - drivers_named(job)
+    else:
+        left_out |= _lookups(job, found)
+    for name in sorted(set(found) - left_out):
+        source = found[name]
+        if source.change.way == "unknown" or not (source.readable or source.change.way == "none"):
+            raise Lost("HISTORY_GAP", f"{name}: {source.change.reason or 'no older version'}")
+
+    def then(name: str, travels: bool) -> tuple[str, bool]:
+        source = found.get(name)
+        if source is None or name in left_out or source.change.way == "none" or travels:
+            return run.read(name, travels)
+        return _before(job, source), True
+
+    steps = steps_of(job)
+    try:
+        now = job.rows()
+        work, evolved = job.work(), evolution(job, now)
+        old = statement(run, job.name, then).text
+        sql = netted(
+            evolved.columns,
+            aligned(evolved, f"(\n{job.sent.text}\n) AS sqb_q"),
+            aligned(evolved, f"(\n{old}\n) AS sqb_q"),
+        )
+        change = measured(steps, job.session.sql(sql))
+        done = append_change(job, work, steps, change, altering(work, evolved))
+        return done, told(found, left_out)
+    finally:
+        steps.close()
+
+
+def _lookups(job: Job, found: Mapping[str, Source]) -> set[str]:
+    """What is only looked up in, where the query is understood; else every table drives."""
+    refresh = AppendRefresh(job)
+    try:
+        plan = at_moment(job.run, job.name, job.moment, refresh._ask)
+    except Unsupported:
+        return set()
+    changed = [name for name, source in found.items() if source.change.way != "none"]
+    return set(lookups(plan.root, changed, declared_keys(job.run), refresh._unique))
+
+
+def _before(job: Job, source: Source) -> str:
+    """A table as it was, with the columns that it has now."""
+    table, old = job.run.table(source.name), source.change.old
+    if old is None or source.facts is None:
+        return f"(SELECT * FROM {table} WHERE false)"
+    columns = job.run.versions(source.name)[old].columns
+    return f"({projected(f'{table} VERSION AS OF {old}', source.facts.columns, columns)})"

@@ -1,0 +1,94 @@
+"""A model of any kind of table: which way it goes, and the module that goes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from sqb.execution.kinds import append, merge, scd2, tracked
+from sqb.execution.kinds.job import Job, lost
+from sqb.execution.run import Run
+from sqb.execution.table import Outcome
+from sqb.planning.own_change import definition_change
+from sqb.planning.plan import PlannedNode, PlanWarning
+from sqb.refresh.kinds import HISTORY, Kind, Lost, Standing, kept_by, kind_of, way_of
+from sqb.refresh.reasons import Refused
+from sqb.state.record import untouched
+
+#: For each kind: how its rows are written anew, and how they are brought up to date.
+_WAYS: dict[str, tuple[Callable[[Job], Outcome], Callable[[Job], Outcome]]] = {
+    "append": (append.rebuild, append.carry),
+    "merge": (merge.rebuild, merge.carry),
+    "scd2": (scd2.rebuild, scd2.carry),
+    "tracked": (tracked.rebuild, tracked.carry),
+}
+
+
+def kind_in(run: Run, name: str) -> Kind:
+    """The kind of a model's relation."""
+    settings = run.compiled.models[name].settings
+    return kind_of(settings.materialized, settings.options)
+
+
+def standing_of(run: Run, name: str) -> Standing:
+    """What is known of a model's table before the run."""
+    record, facts = run.situation.recorded.get(name), run.situation.relations.get(name)
+    if facts is None or facts.kind == "view":
+        return Standing()
+    if record is None:
+        return Standing(there=True)
+    return Standing(
+        there=True,
+        known=True,
+        untouched=untouched(record, facts),
+        was=record.materialized,
+        kept=record.kept,
+        same=definition_change(run.expected(name), record) is None,
+    )
+
+
+def build_kind(job: Job) -> Outcome:
+    """Bring the table of a model up to date as its kind promises."""
+    run, name, standing = job.run, job.name, standing_of(job.run, job.name)
+    rebuild, carry = _WAYS[job.kind.name]
+    try:
+        way = way_of(job.kind, job.node.reason, standing)
+        run.kept[name] = kept_by(job.kind, way, standing)
+        if way != "carry":
+            done = rebuild(job)
+            return msgspec.structs.replace(done, warnings=(*done.warnings, *_missing(job)))
+        forward = not standing.same or (job.kind.holds_history and _views_moved(job))
+        return carry(msgspec.structs.replace(job, forward=forward))
+    except Lost as found:
+        raise lost(run, name, found) from None
+    except Refused as found:
+        if not job.kind.holds_history:
+            raise
+        raise lost(run, name, Lost(found.code, found.why)) from None
+
+
+def _views_moved(job: Job) -> bool:
+    """Is a view that it reads another than the one it was built from?"""
+    record = job.run.situation.recorded[job.name]
+    views = [item for item in record.inputs if item.data.startswith("v:")]
+    states = job.states
+    return any(v.name not in states or states[v.name].version != v.version for v in views)
+
+
+def _missing(job: Job) -> tuple[PlanWarning, ...]:
+    """A table that held history and is gone: what it held is lost, which must be said."""
+    if job.node.reason != "relation_missing" or not job.kind.holds_history:
+        return ()
+    message = f"`{job.name}` was gone, and its history with it: it begins anew"
+    return (PlanWarning("S310", job.name, message),)
+
+
+def guard_history(run: Run, node: PlannedNode) -> None:
+    """Raise if a table that holds history would become a view or a plain table."""
+    standing = standing_of(run, node.name)
+    if standing.kept == HISTORY:
+        try:
+            way_of(kind_in(run, node.name), node.reason, standing)
+        except Lost as found:
+            raise lost(run, node.name, found) from None

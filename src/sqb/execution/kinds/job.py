@@ -1,0 +1,123 @@
+"""What every kind of table needs to know of the model that it is building, and how it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from sqb.errors import SqbError
+from sqb.execution.content_hash import quote
+from sqb.execution.run import Run
+from sqb.execution.signed_write import Work
+from sqb.execution.table import Layout
+from sqb.identity.constants import CLOCK, clock
+from sqb.identity.data_id import InputState
+from sqb.planning.plan import PlannedNode
+from sqb.refresh.kinds import Kind, Lost
+from sqb.sql.splice import Spliced
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One model of a run, its kind, and the text that gives its rows in full.
+
+    ``forward``: its definition moved, and what stands is kept.
+    """
+
+    run: Run
+    session: SparkSession
+    node: PlannedNode
+    states: Mapping[str, InputState]
+    layout: Layout
+    kind: Kind
+    sent: Spliced
+    files: Sequence[str]
+    forward: bool = False
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.node.name
+
+    @property
+    def moment(self) -> str:
+        """The moment of the run as a SQL timestamp."""
+        run = self.run
+        if run.environ.get(CLOCK):
+            at = clock(run.environ)
+        else:
+            at = datetime.fromtimestamp(run.now_us / 1_000_000, timezone.utc)
+        return f"{at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S.%f}Z"
+
+    def work(self) -> Work:
+        """The table that stands."""
+        situation = self.run.situation
+        record, base = situation.recorded[self.name], situation.relations[self.name]
+        return Work(self.run, self.session, self.name, self.states, self.layout, record, base)
+
+    def rows(self) -> DataFrame:
+        """All rows of the query, not computed yet."""
+        return self.session.sql(self.sent.text)
+
+
+def lost(run: Run, name: str, found: Lost) -> SqbError:
+    """Only a rebuild would help, which is the user's to decide."""
+    record, facts = run.situation.recorded.get(name), run.situation.relations.get(name)
+    count = record.rows if record is not None else facts.total_records if facts else None
+    rows = f"the {count:,} rows" if count is not None else "all rows"
+    return SqbError(
+        "X008",
+        f"`{name}` holds history and can't be brought up to date: {found.why} ({found.code})",
+        help=f"`sqb build --select {name} --full-refresh` builds it anew from what its query "
+        f"gives now, and drops {rows} that it holds",
+        exit_code=1,
+    )
+
+
+def named(job: Job, wanted: Sequence[str], columns: Sequence[str], key: str) -> tuple[str, ...]:
+    """The query's own spelling of columns that the header names."""
+    known = {column.lower(): column for column in columns}
+    missing = [column for column in wanted if column.lower() not in known]
+    if missing:
+        raise SqbError(
+            "X007",
+            f"`{key}` of `{job.name}` names `{missing[0]}`, which its query does not give",
+            help=f"the query gives {', '.join(columns)}",
+            exit_code=1,
+        )
+    return tuple(known[column.lower()] for column in wanted)
+
+
+def check_key(job: Job, frame: DataFrame) -> None:
+    """Refuse rows whose unique key is NULL or there twice, naming some."""
+    keys = named(job, job.kind.unique_key, frame.columns, "unique_key")
+    quoted = ", ".join(quote(key) for key in keys)
+    nulls = " OR ".join(f"{quote(key)} IS NULL" for key in keys)
+    counted = frame.groupBy(*(quote(key) for key in keys)).agg({"*": "count"})
+    bad = counted.toDF(*keys, "sqb_n").where(f"sqb_n > 1 OR {nulls}").limit(3).collect()
+    if bad:
+        raise key_error(job, keys, [tuple(row) for row in bad], quoted)
+
+
+def key_error(
+    job: Job, keys: Sequence[str], bad: Sequence[tuple[object, ...]], quoted: str
+) -> SqbError:
+    """What is wrong with the keys of some rows; the last value of each is how many there are."""
+    told = []
+    for *values, count in bad:
+        pairs = zip(keys, values, strict=True)
+        where = ", ".join(f"{k} = {'NULL' if v is None else v}" for k, v in pairs)
+        told.append(f"{where} ({count} row{'s' * (count != 1)})")
+    return SqbError(
+        "X007",
+        f"`unique_key` of `{job.name}` is NULL or not unique in the query's rows: "
+        f"{'; '.join(told)}",
+        help="nothing was written; make the query give each key once, or name more columns in "
+        f"`unique_key` than {quoted.replace('`', '')}",
+        exit_code=1,
+    )

@@ -1,0 +1,191 @@
+"""``merge``: the rows of the query by a key that is unique, checked before anything is written.
+
+With ``deletes keep`` the rows of keys that vanished from the query stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from sqb.execution.change_sets import Source
+from sqb.execution.content_hash import quote
+from sqb.execution.kinds.job import Job, check_key, key_error, named
+from sqb.execution.kinds.whole import (
+    NEW,
+    aligned,
+    among,
+    evolution,
+    netted,
+    refuse_types,
+    standing,
+    steps_of,
+    write,
+)
+from sqb.execution.rows import RowRefresh, refresh_rows
+from sqb.execution.signed_write import Change, Work
+from sqb.execution.steps import keys_of
+from sqb.execution.table import Outcome, write_table
+from sqb.planning.plan import Strategy
+from sqb.planning.row_gates import refuse
+from sqb.refresh.build import Plan
+from sqb.refresh.ir import columns, output
+from sqb.refresh.kinds import FORWARD
+from sqb.refresh.reasons import Refused, Rejected
+from sqb.refresh.script import WEIGHT, Script
+from sqb.refresh.signed import Signed, Target, signed_change
+from sqb.refresh.signed import netted as netted_steps
+from sqb.refresh.strategies import (
+    AffectedKey,
+    Append,
+    BagMerge,
+    Choice,
+    Option,
+    Situation,
+    affected_by,
+)
+from sqb.state.record import Record
+
+if TYPE_CHECKING:
+    pass
+
+
+def rebuild(job: Job) -> Outcome:
+    """The rows of the query replace what is there."""
+    return write_table(
+        job.run,
+        job.session,
+        job.name,
+        job.rows(),
+        job.states,
+        job.layout,
+        job.files,
+        lambda frame: check_key(job, frame),
+    )
+
+
+def carry(job: Job) -> Outcome:
+    """What changed in the inputs, by rows where that can be told; else all of the query."""
+    way = refresh_rows(MergeRefresh(job))
+    if isinstance(way, Outcome):
+        return way
+    if not job.kind.keeps:
+        job.run.kept[job.name] = ""
+        return msgspec.structs.replace(rebuild(job), strategy=way)
+    done = _upsert(job)
+    why = f"every row of the query is written by its key ({way.why})"
+    return msgspec.structs.replace(
+        done, strategy=Strategy("upsert", why, job.kind.unique_key, way.rejected, way.code)
+    )
+
+
+def _upsert(job: Job) -> Outcome:
+    """All rows of the query take the place of those with their keys; the others stay."""
+    steps = steps_of(job)
+    try:
+        frame = steps.compute(NEW, job.rows())
+        check_key(job, frame)
+        work, found = job.work(), evolution(job, frame)
+        refuse_types(job, found.columns)
+        keys = named(job, job.kind.unique_key, [name for name, _ in found.columns], "unique_key")
+        coming = aligned(found)
+        going = among(standing(work, found), keys, f"({coming})")
+        return write(work, steps, netted(found.columns, coming, going), found)
+    finally:
+        steps.close()
+
+
+class MergeRefresh(RowRefresh):
+    """A merge by rows: as a table, but its key is checked, and what vanished may stay."""
+
+    plain = False
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job.run, job.session, job.node, job.states, job.layout)
+        self.job = job
+
+    def gate(self, record: Record | None) -> None:
+        forced = self.job.kind.keeps and self.node.reason == "forced"
+        reason = "source_changed" if self.job.forward and not forced else self.node.reason
+        mode = self.run.catalog.mode
+        refuse(reason, record, self.mode, mode, self.states, forward=self.job.forward)
+
+    def weigh(self, work: Work, plan: Plan, sources: Mapping[str, Source]) -> None:
+        if not self.job.kind.keeps:
+            super().weigh(work, plan, sources)
+
+    def option(self, choice: Choice, situation: Situation) -> Option:
+        record = self.run.situation.recorded[self.name]
+        if not self.job.kind.keeps:
+            if not self.job.forward and record.kept != FORWARD:
+                return super().option(choice, situation)
+            # the rows that stand need not be what the query gave: only their key tells them
+            cols = output(situation.plan.root)
+            key = columns(cols[at] for at in self._places(situation.plan))
+            found = affected_by(situation, choice.script, key)
+            if isinstance(found, Rejected):
+                raise Refused(found.code, found.why)
+            self.account.take(found.name, None, None, self.sizes)
+            return found
+        for option in choice.options:
+            if isinstance(option, Append | AffectedKey | BagMerge):
+                self.account.take(option.name, None, None, self.sizes)
+                return option
+        raise Refused("KEY_NOT_DERIVABLE", "no column tells which rows changed")
+
+    def _places(self, plan: Plan) -> list[int]:
+        """Where the unique key stands among the query's columns."""
+        keys = named(self.job, self.job.kind.unique_key, plan.names, "unique_key")
+        return [plan.names.index(key) for key in keys]
+
+    def signed(self, option: Option, script: Script, plan: Plan, target: Target) -> Signed:
+        if not self.job.kind.keeps:
+            return signed_change(option, script, plan.root, target)
+        root, cols = plan.root, output(plan.root)
+        if isinstance(option, AffectedKey):
+            coming = option.rows
+        elif isinstance(option, Append | BagMerge):
+            net = netted_steps(script, cols, [(option.change, WEIGHT)], target)
+            names = ", ".join(col.name for col in cols)
+            coming = script.add("rows", f"SELECT {names} FROM {net} WHERE {WEIGHT} > 0", (net,))
+        else:
+            raise TypeError("an option that was not offered")
+        places = self._places(plan)
+        items = ", ".join(f"{cols[at].name} AS k{i}" for i, at in enumerate(places))
+        markers = script.add("keys", f"SELECT DISTINCT {items} FROM {coming}", (coming,))
+        pairs = zip(target.names, cols, strict=True)
+        named_rows = ", ".join(f"{name} AS {col.name}" for name, col in pairs)
+        there = script.add("rows", f"SELECT {named_rows} FROM {target.relation}")
+        going = script.among(root, there, columns(cols[at] for at in places), markers)
+        return Signed(netted_steps(script, cols, [(coming, "1"), (going, "-1")], target))
+
+    def check(self, work: Work, change: Change) -> None:
+        """The key stays unique: among the rows that come, and against those that stand."""
+        frame = change.frame
+        keys = named(self.job, self.job.kind.unique_key, frame.columns, "unique_key")
+        quoted = ", ".join(quote(key) for key in keys)
+        nulls = " OR ".join(f"{quote(key)} IS NULL" for key in keys)
+        come = f"(SELECT DISTINCT {quoted} FROM sqb_signed WHERE {WEIGHT} > 0)"
+        found = keys_of(frame.where(f"{WEIGHT} > 0"), keys)
+        if not found.count:
+            return
+        limits = [
+            limit.of(f"t.{quote(key)}")
+            for key, limit in zip(keys, found.ranges, strict=True)
+            if limit is not None
+        ]
+        same = [f"t.{quote(key)} <=> k.{quote(key)}" for key in keys]
+        listed = ", ".join(f"t.{quote(key)}" for key in keys)
+        there = (
+            f"SELECT {listed}, 1 AS n FROM (SELECT * FROM {work.standing}) AS t"
+            f" LEFT SEMI JOIN {come} AS k ON {' AND '.join([*same, *limits])}"
+        )
+        bad = self.session.sql(
+            f"SELECT {quoted}, SUM(n) AS sqb_n FROM ({there} UNION ALL"
+            f" SELECT {quoted}, {WEIGHT} AS n FROM sqb_signed) AS a GROUP BY {quoted}"
+            f" HAVING SUM(n) > 1 OR ((SUM(n) > 0) AND ({nulls})) LIMIT 3"
+        ).collect()
+        if bad:
+            raise key_error(self.job, keys, [tuple(row) for row in bad], quoted)

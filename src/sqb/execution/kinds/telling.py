@@ -1,0 +1,71 @@
+"""How a model's table would be brought up to date, as far as that is known without Spark."""
+
+from __future__ import annotations
+
+from sqb.execution.kinds.append import declared_keys
+from sqb.execution.kinds.build import kind_in
+from sqb.execution.reading import tables_read
+from sqb.execution.run import Run
+from sqb.execution.understanding import at_moment
+from sqb.planning.plan import Strategy
+from sqb.refresh.drivers import equated
+from sqb.sql.fragments import Unsupported
+
+
+def foretold(run: Run, name: str) -> Strategy | None:
+    """Of a log: which tables drive it and which ones it only looks things up in."""
+    if name not in run.compiled.models:
+        return None
+    kind = kind_in(run, name)
+    if kind.name != "append":
+        return None
+    tables = tables_read(run, name)
+    named = {wanted.lower() for wanted in kind.append_from}
+    if named:
+        lookups = {table: "" for table in tables if not _is_named(run, name, table, named)}
+    else:
+        lookups = _lookups(run, name)
+    drivers = [table for table in tables if table not in lookups]
+    why = f"what entered the result is added; drivers: {', '.join(drivers) or 'none'}"
+    if lookups:
+        told = (f"{table} {note}".rstrip() for table, note in lookups.items())
+        why += f"; lookups: {', '.join(told)}"
+    return Strategy("append", why)
+
+
+def _is_named(run: Run, name: str, table: str, wanted: set[str]) -> bool:
+    """Does ``append_from`` mean this table, or a view over it?"""
+    for given in (*run.expected(name).inputs, table):
+        source = run.compiled.sources.get(given)
+        words = {given.lower()}
+        if source is not None and source.is_table:
+            words.add(f"{source.namespace}.{source.table}".lower())
+        if wanted & words and table in tables_read(run, name, below=given):
+            return True
+    return False
+
+
+def _lookups(run: Run, name: str) -> dict[str, str]:
+    """Tables that are joined on a key, with what is still to be checked on their rows."""
+
+    def ask(source: str) -> tuple[str, ...]:
+        raise Unsupported(f"the columns of {source}")
+
+    try:
+        plan = at_moment(run, name, "2001-01-01 00:00:00Z", ask)
+    except Unsupported:
+        return {}
+    declared, found = declared_keys(run), dict[str, str]()
+    by = equated(plan.root)
+    for table, places in by.items():
+        key = declared.get(table)
+        if key is not None:
+            if all(any(key <= columns for columns in sets) for sets in places):
+                found[table] = ""
+        elif all(places):
+            columns = " or ".join(", ".join(sorted(names)) for names in places[0])
+            found[table] = f"(if {columns} is unique in it)"
+    first = next(iter(by))
+    if len(found) == len(by):
+        found.pop(first)
+    return found

@@ -1,0 +1,348 @@
+"""A change of a table's own rows, written: staged, counted, hashed, published by one swap.
+
+Whatever kind of table it is and however the change was found, this is the one way in which rows
+come into a table that stands, and leave it. The content hash is not computed again: what goes is
+taken off it, what comes is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from sqb.execution import content_hash
+from sqb.execution.content_hash import quote
+from sqb.execution.events import Rows
+from sqb.execution.run import Run
+from sqb.execution.statement import full_name
+from sqb.execution.steps import Range, Steps, kinds_of, ranges, ranging
+from sqb.execution.table import (
+    SNAPSHOT_PROPERTY,
+    Layout,
+    Outcome,
+    adopt,
+    identified,
+    publish,
+    redress,
+    refuse_overtaken,
+    staged_facts,
+    unchanged,
+    watched,
+    write_table,
+)
+from sqb.identity.data_id import InputState
+from sqb.lake.failpoints import reached
+from sqb.lake.metadata import TableFacts
+from sqb.lake.publish import Overtaken
+from sqb.lake.shape import Shape, same_layout
+from sqb.lake.staging import Staged
+from sqb.lake.types import spark_type
+from sqb.refresh.reasons import Refused
+from sqb.refresh.script import COPIES, WEIGHT
+from sqb.refresh.signed import exact
+from sqb.state.record import Record
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: The temp view that holds a change while it is written.
+SIGNED = "sqb_signed"
+
+
+class Alter(msgspec.Struct, frozen=True):
+    """Other columns for a table: the ends of its ALTER TABLE statements, and its columns then."""
+
+    clauses: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+
+
+class Work(msgspec.Struct, frozen=True):
+    """One table of a run that stands and is brought up to date."""
+
+    run: Run
+    session: SparkSession
+    name: str
+    states: Mapping[str, InputState]
+    layout: Layout
+    record: Record
+    base: TableFacts
+    #: Looks at what is staged before it is published.
+    audit: Callable[[Staged], None] = lambda _: None
+
+    @property
+    def standing(self) -> str:
+        """SQL for the table as it stands, at the version that this run found."""
+        table = self.run.table(self.name)
+        if self.base.snapshot_id is None:
+            return f"(SELECT * FROM {table} WHERE false) AS sqb_t"
+        return f"{table} VERSION AS OF {self.base.snapshot_id}"
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Names and Spark types of the table's columns."""
+        return tuple((c.name, spark_type(c.type)) for c in self.base.columns)
+
+    def stored(self, values: Sequence[str]) -> list[str]:
+        """Select items that give values the names and types of the table's columns."""
+        pairs = zip(values, self.columns, strict=True)
+        return [f"CAST({value} AS {kind}) AS {quote(name)}" for value, (name, kind) in pairs]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A signed change as it was measured: rows that come and go, the most copies of one row that
+    are written, the sums of its hashes, the ranges of what goes. It is the view ``SIGNED`` too."""
+
+    frame: DataFrame
+    come: int
+    gone: int
+    most: int
+    sums: tuple[int, int, int] | None
+    ranges: tuple[Range | None, ...]
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What was written: rows that came and went, and the sums of their hashes if they have any.
+
+    ``come`` is None where it was not counted.
+    """
+
+    come: int | None
+    gone: int
+    sums: tuple[int, int, int] | None
+
+
+def keep_rows(work: Work) -> Outcome:
+    """The rows stay as they are: what they were made from is recorded, properties are written."""
+    expected = work.run.expected(work.name)
+    head = work.run.heads[(expected.namespace, expected.relation)]
+    arguments = (work.run, work.name, work.states, head, work.base, work.record, work.layout)
+    return unchanged(*arguments) or redress(*arguments)
+
+
+def measured(steps: Steps, frame: DataFrame) -> Change:
+    """Compute a signed change as ``SIGNED``, and say what it amounts to, in one pass."""
+    schema = frame.drop(WEIGHT, COPIES).schema.jsonValue()
+    hashes = content_hash.row_hashes(schema)
+    items = {
+        "come": f"coalesce(sum(greatest({WEIGHT}, 0)), 0)",
+        "gone": f"coalesce(sum(greatest(-{WEIGHT}, 0)), 0)",
+        "most": f"coalesce(max(if({WEIGHT} < 0, {COPIES}, {WEIGHT})), 0)",
+        "negative": f"count_if({WEIGHT} < 0)",
+    }
+    kinds = {k: v for k, v in kinds_of(frame).items() if k not in (WEIGHT, COPIES)}
+    items |= ranging(kinds, f"{WEIGHT} < 0")
+    if hashes is not None:
+        items |= content_hash.sums(hashes, WEIGHT)
+    made, found = steps.computed(SIGNED, frame, items)
+    come, gone, most, negative = (
+        int(found.get(key) or 0) for key in ("come", "gone", "most", "negative")
+    )
+    sums = content_hash.combine(found) if hashes is not None and found else None
+    return Change(made, come, gone, most, sums, ranges(kinds, found, negative))
+
+
+def write_change(work: Work, change: Change, alter: Alter | None = None) -> Outcome:
+    """Apply a measured change; ``alter`` comes first."""
+    if not same_layout(work.layout.partitioned_by, work.layout.sorted_by, work.base):
+        return _rewrite(work, change, alter)
+    if not change.come and not change.gone and alter is None:
+        return keep_rows(work)
+
+    def write(staged: Staged) -> Written:
+        columns = work.columns
+        if alter is not None:
+            columns = alter.columns
+            for clause in alter.clauses:
+                target = full_name(work.run.catalog.name, *staged.parts)
+                work.session.sql(f"ALTER TABLE {target} {clause}")
+        if change.come or change.gone:
+            _write(work, change, staged, [column for column, _ in columns])
+        # the hash of a table whose columns are others begins anew
+        return Written(change.come, change.gone, None if alter is not None else change.sums)
+
+    def in_place() -> Outcome:
+        return _rewrite(work, change, alter)
+
+    return _published(work, write, in_place, altered=alter is not None)
+
+
+def append_rows(work: Work, frame: DataFrame) -> Outcome:
+    """Add rows, hashed while they are written; nothing is published if there are none."""
+
+    def write(staged: Staged) -> Written:
+        rows, observation = watched(frame, frame.schema.jsonValue())
+        target = full_name(work.run.catalog.name, *staged.parts)
+        rows.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", work.run.id).append()
+        metrics = dict(observation.get) if observation is not None else {}
+        if not metrics:
+            # can't be hashed, or a Connect server does not tell what it observed
+            facts = staged_facts(work.run, staged)
+            total, before = facts.total_records, work.record.rows
+            return Written(None if None in (total, before) else total - before, 0, None)  # type: ignore[operator]
+        count, first, second = content_hash.combine(metrics)
+        return Written(count, 0, (count, first, second))
+
+    return _published(work, write)
+
+
+def overwrite_partitions(
+    work: Work, coming: DataFrame, going: DataFrame, condition: str
+) -> Outcome:
+    """Replace whole partitions: ``coming`` is all that they hold then, ``going`` what they hold."""
+    schema = coming.schema.jsonValue()
+    hashes = content_hash.row_hashes(schema)
+    if hashes is None:
+        raise Refused("TYPE_NOT_COMPARABLE", "the rows can't be hashed")
+    aggregates = [f"{sql} AS {key}" for key, sql in content_hash.sums(hashes).items()]
+    row = going.selectExpr(*aggregates).first()
+    gone = content_hash.combine(row.asDict() if row is not None else {})
+
+    def write(staged: Staged) -> Written:
+        from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows
+
+        rows, observation = watched(coming, schema)
+        target = full_name(work.run.catalog.name, *staged.parts)
+        writer = rows.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", work.run.id)
+        writer.overwrite(F.expr(condition))
+        metrics = dict(observation.get) if observation is not None else {}
+        if not metrics:
+            told = work.session.table(target).where(condition).selectExpr(*aggregates).first()
+            metrics = told.asDict() if told is not None else {}
+        come = content_hash.combine(metrics)
+        if come == gone:
+            return Written(0, 0, None)
+        sums = (come[0] - gone[0], come[1] - gone[1], come[2] - gone[2])
+        return Written(come[0], gone[0], sums)
+
+    return _published(work, write)
+
+
+def _published(
+    work: Work,
+    write: Callable[[Staged], Written],
+    in_place: Callable[[], Outcome] | None = None,
+    *,
+    altered: bool = False,
+) -> Outcome:
+    """Stage, write, count, publish. ``in_place``: what is done where readers would see the table
+    between two statements."""
+    run, name, layout = work.run, work.name, work.layout
+    expected = run.expected(name)
+    shape = Shape(work.columns, layout.partitioned_by, layout.sorted_by)
+    staged = run.catalog.stage(
+        expected.namespace, expected.relation, run.id, Shape() if altered else shape
+    )
+    try:
+        refuse_overtaken(run, name, staged.base)
+        if staged.in_place and in_place is not None:
+            return in_place()
+        written = write(staged)
+        reached("publish:3")
+        if written.come == 0 and not written.gone and not altered:
+            return keep_rows(work)
+        facts = staged_facts(run, staged)
+        data, schema, total = _identified(work, staged, facts, written, altered=altered)
+        work.audit(staged)
+        done = publish(run, name, work.states, staged, layout, data, schema, total)
+        come = written.come
+        if come is None:
+            come = (total or 0) - (work.record.rows or 0)
+        return msgspec.structs.replace(done, rows=Rows(come, written.gone, total))
+    except Overtaken as overtaken:
+        return adopt(run, name, work.states, overtaken)
+    finally:
+        run.catalog.discard(staged, run.facts)
+
+
+def _identified(
+    work: Work, staged: Staged, facts: TableFacts, written: Written, *, altered: bool
+) -> tuple[str, str, int | None]:
+    """Data id, schema id and row count after the change."""
+    record = work.record
+    known = record.rows is not None and written.come is not None
+    total = (record.rows or 0) + (written.come or 0) - written.gone if known else None
+    right = facts.total_records is None or total in (None, facts.total_records)
+    if not right and written.gone:
+        raise Refused("INTEGRITY", "the table did not hold what the change took away")
+    if not altered and right and written.sums is not None:
+        data = content_hash.after(record.data, written.sums)
+        if data is not None:
+            return data, record.schema, total
+    # other columns, never hashed, not observed, or observed twice by a retried task
+    plain: dict[str, Any] = work.session.table(
+        full_name(work.run.catalog.name, *staged.parts)
+    ).schema.jsonValue()
+    return identified(work.run, work.session, plain, staged, facts)
+
+
+def _rewrite(work: Work, change: Change, alter: Alter | None) -> Outcome:
+    """Write all rows as they shall be, where they can't be changed in place: for another layout,
+    or on a catalog that only lets tables be replaced."""
+    columns = alter.columns if alter is not None else work.columns
+    there, given = {name for name, _ in work.columns}, set(change.frame.columns)
+    kept, coming = (
+        ", ".join(
+            f"CAST({quote(name) if name in known else 'NULL'} AS {kind}) AS {quote(name)}"
+            for name, kind in columns
+        )
+        for known in (there, given)
+    )
+    names = ", ".join(quote(name) for name, _ in columns)
+    changed = f"SELECT {coming}, {WEIGHT} FROM {SIGNED}"
+    if not change.gone:
+        changed += f" WHERE {WEIGHT} > 0"
+    union = f"SELECT {kept}, 1 AS {WEIGHT} FROM {work.standing} UNION ALL {changed}"
+    if change.gone:
+        shadows = [exact(quote(name), kind) for name, kind in columns]
+        grouped = ", ".join([names, *(shadow for shadow in shadows if shadow)])
+        union = (
+            f"SELECT {names}, SUM({WEIGHT}) AS {WEIGHT} FROM ({union}) AS a GROUP BY {grouped}"
+            f" HAVING SUM({WEIGHT}) > 0"
+        )
+    rows = work.session.sql(
+        f"SELECT {names} FROM ({union}) AS b"
+        f" LATERAL VIEW explode(sequence(1, CAST({WEIGHT} AS INT))) e AS sqb_i"
+    )
+    run, session, layout = work.run, work.session, work.layout
+    done = write_table(run, session, work.name, rows, work.states, layout)
+    total = done.rows.total if done.rows is not None else None
+    return msgspec.structs.replace(done, rows=Rows(change.come, change.gone, total))
+
+
+def _write(work: Work, change: Change, staged: Staged, columns: Sequence[str]) -> None:
+    """Take rows away, then add rows: two commits under the alias, one for everyone else."""
+    run = work.run
+    target = full_name(run.catalog.name, *staged.parts)
+    if change.gone:
+        kinds = {k: v for k, v in kinds_of(change.frame).items() if k not in (WEIGHT, COPIES)}
+        same = [_same(column, kind) for column, kind in kinds.items()]
+        limits = [
+            found.of(f"t.{quote(column)}")
+            for column, found in zip(kinds, change.ranges, strict=True)
+            if found is not None
+        ]
+        # a statement has no options: the session, which is this node's alone, has them
+        work.session.conf.set(f"spark.sql.iceberg.{SNAPSHOT_PROPERTY}sqb.run-id", run.id)
+        work.session.sql(
+            f"MERGE INTO {target} AS t USING (SELECT * FROM {SIGNED} WHERE {WEIGHT} < 0) AS s"
+            f" ON {' AND '.join([*same, *limits])} WHEN MATCHED THEN DELETE"
+        )
+        reached("rows:1")
+    copies = f"IF({WEIGHT} < 0, {COPIES}, {WEIGHT})"
+    coming = change.frame.where(f"{copies} > 0")
+    if change.most > 1:
+        coming = coming.selectExpr("*", f"explode(sequence(1, CAST({copies} AS INT))) AS sqb_i")
+    if change.most:
+        rows = coming.selectExpr(*(quote(column) for column in columns))
+        rows.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", run.id).append()
+
+
+def _same(column: str, kind: str) -> str:
+    mine, theirs = f"t.{quote(column)}", f"s.{quote(column)}"
+    same = f"{mine} <=> {theirs}"
+    told_apart = exact(mine, kind)
+    if told_apart is not None:
+        same += f" AND {told_apart} <=> {exact(theirs, kind)}"
+    return same

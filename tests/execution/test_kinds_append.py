@@ -1,0 +1,209 @@
+"""``append``: a log of what entered the query's result through its drivers; nothing ever leaves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from kinds import built, counts, how, insert, refused, source
+
+if TYPE_CHECKING:
+    from conftest import Workbench
+
+LOG = "SELECT id, v FROM {raw}.t WHERE v > 0"
+
+
+@pytest.fixture(autouse=True)
+def _loud(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQB_ROW_ERRORS", "raise")
+
+
+def log(bench: Workbench, sql: str = LOG, more: str = "") -> None:
+    source(bench, "t", "id INT, v INT", "(1, 10)", "(2, 20)", "(2, 20)")
+    bench.model("m", f"MODEL (materialized append{more});\n{sql}")
+
+
+def test_new_rows_are_added_and_what_went_is_told(bench: Workbench) -> None:
+    log(bench)
+    assert counts(built(bench)) == (3, 0, 3)
+    insert(bench, "t", "(3, 30)", "(2, 20)")
+    node = built(bench)
+    assert (how(node), counts(node), node.warnings) == ("append", (2, 0, 5), ())
+    bench.sql("UPDATE lake.{raw}.t SET v = 11 WHERE id = 1")
+    bench.sql("DELETE FROM lake.{raw}.t WHERE id = 3")
+    node = built(bench)
+    assert (how(node), counts(node)) == ("bag_merge", (1, 0, 6))
+    assert [(w.code, w.message[:6]) for w in node.warnings] == [("S309", "2 rows")]
+    assert bench.rows("m") == [(1, 10), (1, 11), (2, 20), (2, 20), (2, 20), (3, 30)]
+    # a row that went and came back in one step entered nothing
+    bench.sql("DELETE FROM lake.{raw}.t WHERE id = 1")
+    insert(bench, "t", "(1, 11)")
+    node = built(bench)
+    assert (node.status, counts(node)) == ("unchanged", (0, 0, 6))
+    assert bench.told() == {}
+    assert counts(built(bench, force=True)) == (0, 0, 6)
+    # by comparing both versions in full
+    bench.sql("DELETE FROM lake.{raw}.t WHERE id = 1")
+    insert(bench, "t", "(5, 50)")
+    node = built(bench, refresh="full")
+    assert (how(node), counts(node)) == ("difference", (1, 0, 7))
+    assert [w.code for w in node.warnings] == ["S309"]
+
+
+def test_retractions_can_be_refused(bench: Workbench) -> None:
+    log(bench, more=", on_retraction error")
+    built(bench)
+    bench.sql("DELETE FROM lake.{raw}.t WHERE id = 1")
+    insert(bench, "t", "(3, 30)")
+    error = refused(bench)
+    assert (error["code"], str(error["message"])[:5]) == ("X009", "1 row")
+    assert len(bench.rows("m")) == 3
+
+
+JOINED = (
+    "SELECT t.id, d.name, current_timestamp() AS loaded FROM {raw}.t AS t "
+    "LEFT JOIN {raw}.d AS d ON d.id = t.v"
+)
+
+
+def test_lookups_add_no_rows_and_the_time_of_the_run_is_no_change(bench: Workbench) -> None:
+    log(bench, JOINED)
+    source(bench, "d", "id INT, name STRING", "(10, 'ten')", "(20, 'twenty')")
+    told = bench.project().explain("m").plan.nodes[0].strategy
+    assert told is not None
+    assert told.why.split("; ")[1:] == [
+        f"drivers: {bench.raw}.t",
+        f"lookups: {bench.raw}.d (if id is unique in it)",
+    ]
+    built(bench)
+    bench.sql("UPDATE lake.{raw}.d SET name = 'TEN' WHERE id = 10")
+    node = built(bench)
+    assert (node.status, counts(node)) == ("unchanged", (0, 0, 3))
+    assert "lookups: " in str(node.strategy and node.strategy.why)
+    insert(bench, "t", "(4, 10)")
+    bench.sql("UPDATE lake.{raw}.d SET name = 'Twenty' WHERE id = 20")
+    assert counts(built(bench)) == (1, 0, 4)
+    assert bench.rows("m", "id, name")[-1] == (4, "TEN")
+    # no longer unique: it drives too, and the row that it doubles enters
+    insert(bench, "d", "(10, 'zehn')")
+    node = built(bench)
+    assert counts(node) == (2, 0, 6)
+    # unless the header says which sources drive
+    bench.model("m", "MODEL (materialized append, append_from [{raw}.t]);\n" + JOINED)
+    insert(bench, "d", "(20, 'zwanzig')")
+    assert counts(built(bench)) == (0, 0, 6)
+    bench.model("m", "MODEL (materialized append, append_from [other]);\n" + JOINED)
+    assert "`other`" in str(refused(bench)["message"])
+
+
+def test_a_new_definition_is_for_new_rows(bench: Workbench) -> None:
+    log(bench)
+    built(bench)
+    source(bench, "u", "id INT, v INT", "(8, 80)")
+    both = "SELECT id, v * 2 AS v FROM {raw}.t UNION ALL SELECT id, v FROM {raw}.u"
+    bench.model("m", "MODEL (materialized append);\n" + both)
+    node = built(bench)
+    assert (node.status, node.reason, counts(node)) == ("unchanged", "query_changed", (0, 0, 3))
+    insert(bench, "t", "(3, 30)")
+    insert(bench, "u", "(9, 90)")
+    assert counts(built(bench)) == (2, 0, 5)
+    assert bench.rows("m")[-2:] == [(3, 60), (9, 90)]
+    bench.model("m", "MODEL (materialized append, replay_on_change full);\n" + LOG)
+    assert counts(built(bench))[2] == 4
+
+
+GAPS = {
+    "written by someone else": "INSERT INTO lake.{dev}.m VALUES (7, 7)",
+    "source recreated": "DROP TABLE lake.{raw}.t PURGE",
+    "history expired": (
+        "CALL lake.system.expire_snapshots(table => '{raw}.t', retain_last => 1, "
+        "older_than => TIMESTAMP '2099-01-01')"
+    ),
+    "stamp lost": "ALTER TABLE lake.{dev}.m UNSET TBLPROPERTIES ('sqb.stamp')",
+}
+
+
+@pytest.mark.parametrize("gap", GAPS)
+def test_a_log_is_never_rebuilt_by_our_own_decision(bench: Workbench, gap: str) -> None:
+    log(bench)
+    built(bench)
+    bench.sql("UPDATE lake.{raw}.t SET v = 12 WHERE id = 1")
+    bench.sql(GAPS[gap])
+    if gap == "source recreated":
+        source(bench, "t", "id INT, v INT", "(1, 10)", "(6, 60)")
+    if gap == "stamp lost":
+        bench.sql("DELETE FROM lake.{dev}._sqlbuild_fingerprints WHERE true")
+    before = bench.rows("m")
+    error = refused(bench)
+    assert error["code"] == "X008", error
+    assert "--full-refresh" in str(error["help"])
+    assert bench.rows("m") == before
+
+
+def test_a_log_of_maps(bench: Workbench) -> None:
+    source(bench, "t", "id INT, v MAP<STRING, INT>", "(1, map('a', 1))")
+    bench.model("m", "MODEL (materialized append);\nSELECT id, v FROM {raw}.t")
+    built(bench)
+    insert(bench, "t", "(2, map('b', 2))")
+    node = built(bench)
+    assert (how(node), counts(node)) == ("append", (1, 0, 2))
+    bench.sql("DELETE FROM lake.{raw}.t WHERE id = 1")
+    insert(bench, "t", "(3, map('a', 1, 'b', 2))")
+    node = built(bench)
+    assert (how(node), counts(node), len(node.warnings)) == ("difference", (1, 0, 3), 1)
+
+
+def test_another_layout_keeps_the_log(bench: Workbench) -> None:
+    log(bench)
+    built(bench)
+    bench.sql("DELETE FROM lake.{raw}.t WHERE id = 1")
+    insert(bench, "t", "(3, 30)")
+    bench.model("m", f"MODEL (materialized append, partitioned_by [id]);\n{LOG}")
+    node = built(bench)
+    assert (node.reason, counts(node)) == ("config_changed", (1, 0, 4))
+    assert bench.rows("m") == [(1, 10), (2, 20), (2, 20), (3, 30)]
+    facts = bench.project().observe().relations["m"]
+    assert facts.partitioning == ("id",)
+    insert(bench, "t", "(4, 40)")
+    assert counts(built(bench)) == (1, 0, 5)
+
+
+def test_a_source_that_was_rolled_back_is_compared(bench: Workbench) -> None:
+    log(bench)
+    first = bench.sql("SELECT snapshot_id FROM lake.{raw}.t.snapshots")[0][0]
+    insert(bench, "t", "(3, 30)")
+    built(bench)
+    bench.sql(f"CALL lake.system.rollback_to_snapshot('{{raw}}.t', {first})")
+    insert(bench, "t", "(4, 40)")
+    node = built(bench)
+    assert counts(node) == (1, 0, 5)
+    assert [w.code for w in node.warnings] == ["S309"]
+
+
+COLUMNS = {
+    "append_new_columns": [(1, 10, None), (2, 20, None), (2, 20, None), (3, 30, 5)],
+    "sync_all_columns": [(1, 10, None), (2, 20, None), (2, 20, None), (3, 30, 5)],
+    "ignore": [(1, 10), (2, 20), (2, 20), (3, 30)],
+    "fail": None,
+}
+
+
+@pytest.mark.parametrize("policy", COLUMNS)
+def test_columns_that_come(bench: Workbench, policy: str) -> None:
+    header = f", on_schema_change {policy}"
+    log(bench, "SELECT * FROM {raw}.t", header)
+    built(bench)
+    bench.sql("ALTER TABLE lake.{raw}.t ADD COLUMN w INT")
+    insert(bench, "t", "(3, 30, 5)")
+    wanted = COLUMNS[policy]
+    if wanted is None:
+        assert refused(bench)["code"] == "X010"
+        return
+    assert counts(built(bench)) == (1, 0, 4)
+    assert bench.rows("m") == wanted
+    assert bench.told() == {}
+    if policy == "sync_all_columns":
+        bench.model("m", f"MODEL (materialized append{header});\nSELECT id, w FROM {{raw}}.t")
+        insert(bench, "t", "(4, 40, 6)")
+        built(bench)
+        assert bench.rows("m") == [(1, None), (2, None), (2, None), (3, 5), (4, 6)]

@@ -1,0 +1,50 @@
+"""``tracked``: the rows of the query; only groups whose content changed are written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from kinds import built, counts, how, insert, refused, source
+
+if TYPE_CHECKING:
+    from conftest import Workbench
+
+
+@pytest.fixture(autouse=True)
+def _loud(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQB_ROW_ERRORS", "raise")
+
+
+@pytest.mark.parametrize("way", ["rows", "full"])
+def test_changed_groups_are_replaced_and_vanished_ones_deleted(bench: Workbench, way: str) -> None:
+    source(bench, "t", "g INT, v INT", "(1, 1)", "(1, 1)", "(2, 2)", "(3, 3)", "(NULL, 9)")
+    bench.model("m", "MODEL (materialized tracked, group_key [g]);\nSELECT g, v FROM {raw}.t")
+    built(bench)
+    bench.sql("DELETE FROM lake.{raw}.t WHERE g = 2 OR g IS NULL")
+    insert(bench, "t", "(3, 4)", "(NULL, 8)", "(4, NULL)")
+    node = built(bench, refresh=way)
+    assert how(node) == ("affected_key" if way == "rows" else "group_hash")
+    assert counts(node) == (3, 2, 6)
+    assert bench.rows("m") == [(None, 8), (1, 1), (1, 1), (3, 3), (3, 4), (4, None)]
+    # one copy of two goes: the group is another
+    bench.sql("DELETE FROM lake.{raw}.t WHERE g = 1")
+    insert(bench, "t", "(1, 1)")
+    assert counts(built(bench, refresh=way)) == (0, 1, 5)
+    # the same rows in other files
+    bench.sql("INSERT OVERWRITE lake.{raw}.t SELECT * FROM lake.{raw}.t")
+    assert built(bench, refresh=way).status == "unchanged"
+    assert bench.told() == {}
+    bench.sql("DELETE FROM lake.{raw}.t WHERE true")
+    assert counts(built(bench, refresh=way)) == (0, 5, 0)
+
+
+def test_a_new_definition_is_the_new_query(bench: Workbench) -> None:
+    source(bench, "t", "g INT, v INT", "(1, 1)")
+    bench.model("m", "MODEL (materialized tracked, group_key [g]);\nSELECT g, v FROM {raw}.t")
+    built(bench)
+    bench.model("m", "MODEL (materialized tracked, group_key [g]);\nSELECT g FROM {raw}.t")
+    built(bench)
+    assert bench.rows("m") == [(1,)]
+    bench.model("m", "MODEL (materialized tracked, group_key [v]);\nSELECT g FROM {raw}.t")
+    assert refused(bench)["code"] == "X007"

@@ -1,0 +1,86 @@
+"""Which tables drive a log, and which ones it only looks things up in; which columns are dated."""
+
+from __future__ import annotations
+
+import pytest
+from plans import plan_of
+
+from sqb.refresh.dated import dated_columns
+from sqb.refresh.drivers import lookups
+
+#: A query, the columns that are unique, the tables that changed, and those that are lookups.
+CASES = [
+    ("SELECT t0.b FROM t0 JOIN t1 ON t1.a = t0.a", {"t1": "a"}, "t0 t1", "t1"),
+    ("SELECT t0.b FROM t1 JOIN t0 ON t1.a = t0.a", {"t1": "a"}, "t0 t1", "t1"),
+    ("SELECT t0.b FROM t0, t1 WHERE t1.a = t0.a", {"t1": "a"}, "t1", "t1"),
+    ("SELECT t0.b FROM t0 JOIN t1 ON t1.a = t0.a", {}, "t0 t1", ""),
+    # two columns make the key
+    ("SELECT 1 AS x FROM t0 JOIN t1 ON t1.a = t0.a AND t1.b = t0.b", {"t1": "a b"}, "t1", "t1"),
+    ("SELECT 1 AS x FROM t0 JOIN t1 ON t1.a = t0.a", {"t1": "a b"}, "t1", ""),
+    # each could be looked up in the other: the first drives
+    ("SELECT 1 AS x FROM t0 JOIN t1 ON t1.a = t0.a", {"t0": "a", "t1": "a"}, "t0 t1", "t1"),
+    ("SELECT 1 AS x FROM t1 JOIN t0 ON t1.a = t0.a", {"t0": "a", "t1": "a"}, "t0 t1", "t0"),
+    # a chain of lookups
+    (
+        "SELECT 1 AS x FROM t0 JOIN t1 ON t1.a = t0.a JOIN t2 ON t2.c = t1.b",
+        {"t1": "a", "t2": "c"},
+        "t0 t1 t2",
+        "t1 t2",
+    ),
+    # the side that is preserved brings rows of its own
+    ("SELECT 1 AS x FROM t1 LEFT JOIN t0 ON t1.a = t0.a", {"t1": "a"}, "t0 t1", ""),
+    ("SELECT 1 AS x FROM t0 LEFT JOIN t1 ON t1.a = t0.a", {"t1": "a"}, "t0 t1", "t1"),
+    ("SELECT 1 AS x FROM t0 FULL JOIN t1 ON t1.a = t0.a", {"t1": "a"}, "t0 t1", ""),
+    # a table that is also read elsewhere
+    (
+        "SELECT t0.b FROM t0 JOIN t1 ON t1.a = t0.a UNION ALL SELECT b FROM t1",
+        {"t1": "a"},
+        "t0 t1",
+        "",
+    ),
+    # what is made from many rows is no lookup
+    (
+        "SELECT 1 AS x FROM t0 JOIN (SELECT a, max(b) AS n FROM t1 GROUP BY a) AS s ON s.a = t0.a",
+        {"t1": "a"},
+        "t0 t1",
+        "",
+    ),
+    # renamed on the way
+    (
+        "SELECT 1 AS x FROM t0 JOIN (SELECT a AS k, b FROM t1 WHERE b > 0) AS s ON s.k = t0.a",
+        {"t1": "a"},
+        "t1",
+        "t1",
+    ),
+    ("SELECT a FROM t0 WHERE EXISTS (SELECT 1 FROM t1 WHERE t1.a = t0.a)", {"t1": "a"}, "t1", ""),
+]
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize(("sql", "keys", "changed", "wanted"), CASES)
+def test_a_lookup_is_joined_on_a_key_that_is_unique_in_it(
+    sql: str, keys: dict[str, str], changed: str, wanted: str, declared: bool
+) -> None:
+    known = {name: frozenset(columns.split()) for name, columns in keys.items()}
+
+    def unique(name: str, columns: frozenset[str]) -> bool:
+        return not declared and name in known and known[name] <= columns
+
+    found = lookups(plan_of(sql).root, changed.split(), known if declared else {}, unique)
+    assert found == frozenset(wanted.split())
+
+
+DATED = [
+    ("SELECT a, DATE'{}' AS d, b FROM t0", "d"),
+    ("SELECT a, b FROM t0 WHERE c < DATE'{}'", ""),
+    ("WITH s AS (SELECT a, DATE'{}' AS d FROM t0) SELECT a, d, a AS e, d AS f FROM s", "d f"),
+    ("SELECT a, max(DATE'{}') AS d, count(*) AS n FROM t0 GROUP BY a", "d"),
+    ("SELECT a, DATE'{}' AS d FROM t0 UNION ALL SELECT a, b FROM t1", "d"),
+]
+
+
+@pytest.mark.parametrize(("sql", "wanted"), DATED)
+def test_columns_that_depend_on_the_moment(sql: str, wanted: str) -> None:
+    one, other = (plan_of(sql.format(day)) for day in ("2001-01-01", "2002-02-02"))
+    flags = dated_columns(one.root, other.root)
+    assert [n for n, dated in zip(one.names, flags, strict=True) if dated] == wanted.split()
