@@ -89,7 +89,7 @@ class Project(Workspace):
         from sqb.execution.source_freshness import report
         from sqb.graph.selectors import select_sources
 
-        names = select_sources(self.selectable(), self.graph, several(select), several(exclude))
+        names = select_sources(self.selectable(), self.visible, several(select), several(exclude))
         observed = self.observe()
         look = self.watch.look(observed)
         sightings = self.watch.sight(look, observed, names, self._opened, listener)

@@ -30,6 +30,7 @@ def planned_node(node: PlannedNode) -> dict[str, Any]:
         "strategy": msgspec.to_builtins(node.strategy),
         "diff": node.diff,
         "detail": node.detail,
+        "internal": node.state_of is not None,
     }
 
 
