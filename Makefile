@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 # Bytecode makes each start of the command faster, so it is written whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test test-catalogs test-cluster check format lock clean
+.PHONY: install demo test test-algebra test-catalogs test-cluster check format lock clean
 .PHONY: bench bench-plan bench-build bench-start bench-life
 
 install: $(STAMP)
