@@ -55,6 +55,7 @@ CODES: dict[str, str] = {
     "S309": "rows that a log holds went or changed in its sources",
     "S310": "a table that held history was gone and begins anew",
     "S311": "a table keeps rows of an older definition",
+    "S312": "a model has no row state although its header asks for one",
     "L001": "the catalog can't be reached",
     "L002": "the project was moved: its tables' metadata holds another path",
     "L003": "another build published the model meanwhile",

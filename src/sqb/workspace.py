@@ -84,9 +84,30 @@ class Workspace:
         """Every buildable node as the project wants it, parents first."""
         return expect(self.compiled, self.graph, self.config)
 
+    @cached_property
+    def groups(self) -> dict[str, str]:
+        """The models that hold groups for sqb's own use, by the model they are those of."""
+        return {e.state_of: e.name for e in self.expected.values() if e.state_of is not None}
+
+    @cached_property
+    def visible(self) -> Graph:
+        """The graph as selectors walk it: a model reads what its groups read."""
+        hidden = {groups: model for model, groups in self.groups.items()}
+        if not hidden:
+            return self.graph
+        parents = self.graph.parents
+        return Graph(
+            {
+                name: parents[self.groups[name]] if name in self.groups else above
+                for name, above in parents.items()
+                if name not in hidden
+            }
+        )
+
     def selectable(self) -> dict[str, Selectable]:
-        """Every node as selectors see it."""
-        out = {e.name: Selectable(e.name, e.type, e.path, e.tags) for e in self.expected.values()}
+        """Every node as selectors see it; groups go with their model."""
+        shown = [e for e in self.expected.values() if e.state_of is None]
+        out = {e.name: Selectable(e.name, e.type, e.path, e.tags) for e in shown}
         for source in self.compiled.sources.values():
             out[source.name] = Selectable(source.name, "source", source.file or "", ())
         return out
@@ -96,7 +117,8 @@ class Workspace:
         include, exclude = several(include), several(exclude)
         if not include and not exclude:
             return frozenset(self.expected)
-        return frozenset(select(self.selectable(), self.graph, include, exclude))
+        chosen = select(self.selectable(), self.visible, include, exclude)
+        return frozenset(chosen | {self.groups[name] for name in chosen & self.groups.keys()})
 
     # Observe
 

@@ -365,6 +365,7 @@ def test_a_view_has_no_layout() -> None:
         "tags [a], description 'x', schema s, alias t, enabled false, columns (a INT)",
         "config (a 1), placeholders (b 2), replay_on_change full",
         "refresh auto, row_state off",
+        "materialized table, row_state auto",
         "refresh full",
         "refresh rows, row_audit sample(0.1%)",
         "materialized append, append_from [a], on_retraction error, on_schema_change fail",
@@ -403,7 +404,6 @@ def test_what_means_nothing_to_a_kind_is_refused(header: str, told: str) -> None
 @pytest.mark.parametrize(
     ("header", "release"),
     [
-        ("row_state auto", "0.3"),
         ("materialized incremental, cursor c", "0.5"),
         ("materialized incremental, cursor c, incremental_strategy delete_insert", "0.5"),
         ("lookback 3d", "0.5"),

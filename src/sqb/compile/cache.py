@@ -12,7 +12,7 @@ import msgspec
 
 from sqb.compile.nodes import CompiledModel, CompiledSeed, SourceTable
 
-LAYOUT = 3
+LAYOUT = 4
 
 
 def fingerprint(*parts: bytes) -> bytes:

@@ -55,6 +55,17 @@ def compile_project(
     return link(config, models, seeds, sources)
 
 
+#: What the schema of groups that sqb keeps for itself is called behind the model's own.
+STATE_SUFFIX = "__sqb_state"
+
+
+def place_of(config: Config, model: CompiledModel) -> tuple[str, str]:
+    """The physical schema and name of a model's relation."""
+    settings = model.settings
+    suffix = STATE_SUFFIX if settings.state_of is not None else ""
+    return namespace_of(config, settings.schema) + suffix, settings.alias or model.name
+
+
 def namespace_of(config: Config, schema: str | None) -> str:
     """The physical schema of a node: the target's own, or ``<target schema>_<header schema>``."""
     return f"{config.target.schema}_{schema}" if schema else config.target.schema
@@ -161,7 +172,7 @@ def compile_model(path: str, content: bytes, config: Config, scope: Scope) -> Co
         },
         options=header.options,
     )
-    return CompiledModel(
+    model = CompiledModel(
         name=name,
         path=path,
         settings=settings,
@@ -173,6 +184,11 @@ def compile_model(path: str, content: bytes, config: Config, scope: Scope) -> Co
         query_hash=digest(canonical_of(tokens)),
         env=expanded.env,
     )
+    if settings.options.get("row_state") != "auto":
+        return model
+    from sqb.compile.row_state import with_row_state
+
+    return with_row_state(model, tokens, asked="row_state" in text.values)
 
 
 def compile_all(
@@ -278,6 +294,7 @@ def link(
     sources: dict[str, SourceTable],
 ) -> Compiled:
     """Check that names are unique, then resolve every reference to a node."""
+    models = [part for model in models for part in _parts(model)]
     enabled = _unique(models, seeds, sources)
     sources = {name: _at_home(config, source) for name, source in sources.items()}
     seed_names = {seed.name: seed for seed in seeds}
@@ -303,6 +320,14 @@ def link(
     for name in (*seed_names, *used):
         parents[name] = ()
     return Compiled(enabled, seed_names, used, bindings, parents, disabled, expressions, probes)
+
+
+def _parts(model: CompiledModel) -> tuple[CompiledModel, ...]:
+    """A model, or its groups and the query over them."""
+    state = model.row_state
+    if state is None or state.groups is None or state.over is None:
+        return (model,)
+    return state.over, state.groups
 
 
 def _at_home(config: Config, source: SourceTable) -> SourceTable:
@@ -333,10 +358,7 @@ def _names(
     sources: Mapping[str, SourceTable],
     disabled: frozenset[str],
 ) -> Names:
-    relations = {
-        (namespace_of(config, m.settings.schema), m.settings.alias or m.name): m.name
-        for m in models.values()
-    }
+    relations = {place_of(config, m): m.name for m in models.values()}
     relations |= {(namespace_of(config, s.schema), s.name): s.name for s in seeds.values()}
     for source in sources.values():
         owner = relations.get((source.namespace, source.table))
@@ -363,7 +385,7 @@ def _unique(
     models: list[CompiledModel], seeds: list[CompiledSeed], sources: dict[str, SourceTable]
 ) -> dict[str, CompiledModel]:
     seen: dict[str, str] = {}
-    relations: dict[tuple[str | None, str], str] = {}
+    relations: dict[tuple[str, str], str] = {}
     for model in models:
         _claim(seen, model.name, model.path)
     for seed in seeds:
@@ -372,10 +394,12 @@ def _unique(
         _claim(seen, source.name, source.file or "sources", source.line)
     enabled = {m.name: m for m in models if m.settings.enabled}
     for model in enabled.values():
-        place = (model.settings.schema, (model.settings.alias or model.name).lower())
+        hidden = STATE_SUFFIX if model.settings.state_of is not None else ""
+        name = (model.settings.alias or model.name).lower()
+        place = ((model.settings.schema or "") + hidden, name)
         _claim_relation(relations, place, model.path)
     for seed in seeds:
-        _claim_relation(relations, (seed.schema, seed.name.lower()), seed.path)
+        _claim_relation(relations, (seed.schema or "", seed.name.lower()), seed.path)
     return enabled
 
 
@@ -392,9 +416,7 @@ def _claim(seen: dict[str, str], name: str, path: str, line: int | None = None) 
     seen[folded] = path
 
 
-def _claim_relation(
-    seen: dict[tuple[str | None, str], str], place: tuple[str | None, str], path: str
-) -> None:
+def _claim_relation(seen: dict[tuple[str, str], str], place: tuple[str, str], path: str) -> None:
     if place in seen:
         raise SqbError(
             "P007",

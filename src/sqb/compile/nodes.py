@@ -31,13 +31,28 @@ class ModelSettings(msgspec.Struct, frozen=True, array_like=True):
     column_descriptions: dict[str, str] = {}
     #: How its rows are kept up to date: the keys of the header that say so.
     options: dict[str, Any] = {}
+    #: The model that it holds the groups of; it then lies in a schema of its own.
+    state_of: str | None = None
+
+
+class RowState(msgspec.Struct, frozen=True, array_like=True):
+    """What ``row_state auto`` makes of a model: its groups, and itself as a query over them.
+
+    Or, where its query is not split, ``why``; ``asked``: its own header asks for it.
+    """
+
+    groups: CompiledModel | None = None
+    over: CompiledModel | None = None
+    why: str = ""
+    asked: bool = True
 
 
 class CompiledModel(msgspec.Struct, frozen=True, array_like=True):
     """One model file: its settings, its expanded query and what the query reads.
 
     ``body`` maps offsets of ``sql`` to offsets of the file's body, which starts on ``first_line``.
-    ``env`` holds the environment values that the text was expanded with.
+    ``env`` holds the environment values that the text was expanded with. ``written`` is the user's
+    own query where ``sql`` is one over its groups.
     """
 
     name: str
@@ -50,6 +65,13 @@ class CompiledModel(msgspec.Struct, frozen=True, array_like=True):
     analysis: Analysis
     query_hash: str
     env: dict[str, str]
+    written: str | None = None
+    row_state: RowState | None = None
+
+    @property
+    def definition(self) -> str:
+        """The query as it was written, which is what identity is made of."""
+        return self.sql if self.written is None else self.written
 
     def line_of(self, offset: int) -> int:
         """The line in the model's file that ``offset`` of ``sql`` came from."""

@@ -36,7 +36,7 @@ def with_diffs(
             continue
         if planned.reason == "query_changed":
             before = built_definition(node, observed, facts, store)
-            after, context = compiled.models[node.name].sql, 2
+            after, context = compiled.models[node.name].definition, 2
         else:
             before = settings_text(observed.recorded[node.name].config)
             after, context = settings_text(node.config), 0

@@ -28,6 +28,8 @@ class Explanation(msgspec.Struct, frozen=True):
     sql: str
     moved: tuple[Moved, ...] = ()
     steps: tuple[tuple[str, str], ...] = ()
+    #: Where its row state is kept, if it has one.
+    row_state: str | None = None
 
 
 def explained(name: str, plan: Plan, run: Run, work: Collection[str]) -> Explanation:
@@ -54,4 +56,5 @@ def explained(name: str, plan: Plan, run: Run, work: Collection[str]) -> Explana
         sql,
         foreseen.sources,
         foreseen.steps,
+        next((e.place for e in run.situation.expected.values() if e.state_of == name), None),
     )

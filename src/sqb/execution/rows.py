@@ -17,7 +17,8 @@ import msgspec
 from sqb.errors import SqbError
 from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
 from sqb.execution.content_hash import quote
-from sqb.execution.reading import statement
+from sqb.execution.files import check_unchanged
+from sqb.execution.reading import files_read, statement
 from sqb.execution.row_audit import audit_rows, due
 from sqb.execution.run import Run
 from sqb.execution.signed_write import (
@@ -45,7 +46,6 @@ from sqb.refresh.cost import Sizes, affordable, estimate_full, refuse_keys, wort
 from sqb.refresh.derive import moves
 from sqb.refresh.free import free_choice
 from sqb.refresh.ir import Aggregate, Col, Node, Single, Window, inputs, output
-from sqb.refresh.kinds import kind_of
 from sqb.refresh.prune import pruned
 from sqb.refresh.reasons import Refused, Rejected
 from sqb.refresh.scalars import bound, singles
@@ -300,11 +300,14 @@ class RowRefresh:
         return values
 
     def _audit(self, work: Work, staged: Staged, strategy: Strategy, unique: bool) -> None:
-        """Compare what is staged with the query, if the header asks for it now."""
+        """Compare what is staged with the query, if the header asks for it now.
+
+        Files can't be pinned: those that were read must be there still, as they were.
+        """
+        check_unchanged(self.run.sources, files_read(self.run, self.name))
         settings = self.run.compiled.models[self.name].settings
         wanted = due(str(settings.options.get("row_audit", "off")), work.record.refreshes)
-        kind = kind_of(settings.materialized, settings.options)
-        if wanted is None or not unique or kind.holds_history or work.record.kept:
+        if wanted is None or not unique or self.run.kept.get(self.name) or work.record.kept:
             return
         known = {column.name for column in work.base.columns}
         key = strategy.key if strategy.key and known.issuperset(strategy.key) else ()

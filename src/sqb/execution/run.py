@@ -330,6 +330,6 @@ class Run:
         """The text that is stored as a node's definition."""
         model = self.compiled.models.get(name)
         if model is not None:
-            return model.sql
+            return model.definition
         seed = self.compiled.seeds[name]
         return "\n".join(f"{column} {kind}" for column, kind in seed.columns)

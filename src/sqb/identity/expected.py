@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from sqb.compile.compiler import namespace_of
-from sqb.compile.nodes import Binding, Compiled
+from sqb.compile.compiler import namespace_of, place_of
+from sqb.compile.nodes import Binding, Compiled, CompiledModel
 from sqb.errors import SqbError
 from sqb.graph.graph import CycleError, Graph
 from sqb.hashing import digest
@@ -51,6 +51,10 @@ class Expected(msgspec.Struct, frozen=True):
     described: str = ""
     full_refresh: bool | None = None
     replay: str | None = None
+    #: The model whose groups it holds, for sqb's own use.
+    state_of: str | None = None
+    #: Why it has no row state although its header asks for one.
+    stateless: str = ""
 
     @property
     def place(self) -> str:
@@ -129,6 +133,7 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
         model = compiled.models.get(name)
         if model is not None:
             settings = model.settings
+            namespace, relation = place_of(config, model)
             identity = f"{settings.identity}\n{session}"
             local = digest("model", current, model.query_hash, identity)
             inputs = compiled.parents[name]
@@ -138,8 +143,8 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
                 type="model",
                 path=model.path,
                 materialized=settings.materialized,
-                namespace=namespace_of(config, settings.schema),
-                relation=settings.alias or name,
+                namespace=namespace,
+                relation=relation,
                 tags=settings.tags,
                 inputs=inputs,
                 query=model.query_hash,
@@ -152,6 +157,8 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
                 described=_described(settings.description, settings.column_descriptions),
                 full_refresh=settings.options.get("full_refresh"),
                 replay=_replay(settings.materialized, settings.options),
+                state_of=settings.state_of,
+                stateless=_stateless(model),
             )
         elif name in compiled.seeds:
             seed = compiled.seeds[name]
@@ -172,6 +179,11 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
                 described=_described(seed.description, seed.column_descriptions),
             )
     return out
+
+
+def _stateless(model: CompiledModel) -> str:
+    state = model.row_state
+    return state.why if state is not None and state.asked else ""
 
 
 def _replay(materialized: str, options: Mapping[str, object]) -> str | None:

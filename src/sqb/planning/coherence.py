@@ -75,6 +75,10 @@ def warnings(situation: Situation, verdicts: Mapping[str, Verdict]) -> tuple[Pla
                     "never makes a model stale",
                 )
             )
+        stateless = situation.expected[name].stateless
+        if stateless:
+            why = f"`row_state auto` of `{name}` has no effect: {stateless}"
+            out.append(PlanWarning("S312", name, why))
     return tuple(out)
 
 

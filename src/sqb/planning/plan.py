@@ -82,6 +82,8 @@ class PlannedNode(msgspec.Struct, frozen=True):
     diff: str | None = None
     detail: dict[str, str] | None = None
     replay: str | None = None
+    #: The model whose groups it holds, for sqb's own use.
+    state_of: str | None = None
 
     @property
     def maybe(self) -> bool:

@@ -38,6 +38,7 @@ def decide(situation: Situation) -> tuple[Plan, dict[str, Verdict]]:
                 cause=verdict.cause if verdict.runs or verdict.blocked else None,
                 strategy=_strategy(expected.materialized, verdict) if verdict.runs else None,
                 replay=expected.replay if verdict.reason in DEFINITION_REASONS else None,
+                state_of=expected.state_of,
             )
         )
         if not verdict.runs and _outdated(situation, name, verdict):

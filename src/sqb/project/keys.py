@@ -92,7 +92,7 @@ KEYS: dict[str, Key] = {
     "replay_on_change": Key(kv.replay),
     "run_despite_unchanged": Key(kv.despite, since="0.5"),
     "refresh": Key(kv.choice("auto", "rows", "full"), values_since={"rows": None}),
-    "row_state": Key(kv.choice("off", "auto"), values_since={"auto": "0.3"}),
+    "row_state": Key(kv.choice("off", "auto"), default="off"),
     "row_audit": Key(kv.row_audit, default="off"),
     "audits": Key(kv.audits, since="0.5", default=[]),
     "columns": Key(kv.columns),

@@ -9,6 +9,7 @@ import msgspec
 from sqb.refresh.ir import Call, Expr
 from sqb.refresh.scope import Resolve, Scope, by_name, expression
 from sqb.sql.fragments import CallUse, ColumnUse, Fragment, Unsupported
+from sqb.sql.places import places, without_parentheses
 from sqb.sql.query import Conjunct, Item
 from sqb.sql.tokens import split
 
@@ -74,7 +75,7 @@ class Stage(msgspec.Struct, frozen=True):
         atoms = atoms_of(self.sql, piece, self.scope)
         inside = [(call.start, call.end) for call in piece.calls if call in self.known]
         for key in sorted(self.keys, key=lambda key: -len(key.tokens)):
-            for i, j in _places(atoms, key):
+            for i, j in places([atom[0] for atom in atoms], key.tokens):
                 start, end = atoms[i][1], atoms[j - 1][2]
                 taken = [*inside, *((a, b) for a, b, _ in found)]
                 if all(end <= a or b <= start for a, b in taken):
@@ -161,57 +162,7 @@ def atoms_of(sql: str, piece: Fragment, scope: Scope) -> list[Atom]:
 
 def tokens_of(sql: str, piece: Fragment, scope: Scope) -> tuple[str | Expr, ...]:
     """An expression without white space, case and the parentheses around it."""
-    tokens = [atom[0] for atom in atoms_of(sql, piece, scope)]
-    while len(tokens) > 2 and tokens[0] == "(" and _closes(tokens, 0) == len(tokens) - 1:
-        tokens = tokens[1:-1]
-    return tuple(tokens)
-
-
-def _places(atoms: Sequence[Atom], key: Key) -> list[tuple[int, int]]:
-    """Where a key stands as a whole expression of its own."""
-    names = [atom[0] for atom in atoms]
-    width = len(key.tokens)
-    found: list[tuple[int, int]] = []
-    for i in range(len(names) - width + 1):
-        if tuple(names[i : i + width]) != key.tokens:
-            continue
-        before = names[i - 1] if i else ""
-        after = names[i + width] if i + width < len(names) else ""
-        alone = before in _OPENING and after in _CLOSING
-        if not key.expr.columns:  # no more than a literal
-            whole = width == len(names)
-        else:
-            closed = _closed(key.tokens) and before != "." and after not in _GOES_ON
-            whole = alone or closed
-        if whole:
-            found.append((i, i + width))
-    return found
-
-
-def _closed(tokens: Sequence[str | Expr]) -> bool:
-    """Is it one unit whatever stands beside it: a column, a call, CASE … END?"""
-    if len(tokens) == 1:
-        return True
-    if tokens[0] == "CASE":
-        return tokens[-1] == "END" and tokens.count("CASE") == tokens.count("END") == 1
-    if isinstance(tokens[0], Expr):  # a field of a struct
-        rest = tokens[1:]
-        return all((word == ".") == (n % 2 == 0) for n, word in enumerate(rest))
-    return tokens[1] == "(" and _closes(tokens, 1) == len(tokens) - 1
-
-
-def _closes(tokens: Sequence[str | Expr], opened: int) -> int:
-    depth = 0
-    for at in range(opened, len(tokens)):
-        depth += (tokens[at] == "(") - (tokens[at] == ")")
-        if not depth:
-            return at
-    return -1
-
-
-_OPENING = ("", "(", ",", "WHEN", "THEN", "ELSE")
-_CLOSING = ("", ")", ",", "AS", "WHEN", "THEN", "ELSE", "END")
-_GOES_ON = (".", "[", "(", "OVER", "FILTER", "WITHIN", "IGNORE", "RESPECT")
+    return without_parentheses([atom[0] for atom in atoms_of(sql, piece, scope)])
 
 
 def item_name(sql: str, item: Item) -> str:

@@ -7,7 +7,7 @@ text is walked back through them to the user's own file and line.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -55,3 +55,39 @@ def splice(text: str, edits: Iterable[Edit]) -> Spliced:
     pieces.append((length, done, True))
     out.append(text[done:])
     return Spliced("".join(out), tuple(pieces))
+
+
+class Patchwork:
+    """A text made of pieces of another one."""
+
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+        self.parts: list[str] = []
+        self.pieces: list[tuple[int, int, bool]] = []
+        self.length = 0
+
+    def add(self, text: str, at: int) -> None:
+        """New words, that stand for the place ``at``."""
+        self._put(text, at, verbatim=False)
+
+    def copy(self, start: int, end: int) -> None:
+        """The user's own words."""
+        self._put(self.sql[start:end], start, verbatim=True)
+
+    def replaced(self, start: int, end: int, edits: Sequence[tuple[int, int, str]]) -> None:
+        """The user's own words with some of them replaced."""
+        for a, b, text in sorted(edits):
+            self.copy(start, a)
+            self.add(text, a)
+            start = b
+        self.copy(start, end)
+
+    def _put(self, text: str, at: int, *, verbatim: bool) -> None:
+        if text:
+            self.pieces.append((self.length, at, verbatim))
+            self.parts.append(text)
+            self.length += len(text)
+
+    def spliced(self) -> Spliced:
+        """The text."""
+        return Spliced("".join(self.parts), tuple(self.pieces))

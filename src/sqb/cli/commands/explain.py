@@ -31,6 +31,7 @@ def explain(call: Call, *, model: str) -> None:
                 **planned_node(found.plan.nodes[0]),
                 "path": expected.path,
                 "relation": f"{catalog}.{expected.namespace}.{expected.relation}",
+                "row_state": f"{catalog}.{found.row_state}" if found.row_state else None,
                 "upstream": list(found.upstream),
                 "downstream": list(found.downstream),
                 "inputs": [

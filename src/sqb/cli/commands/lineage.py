@@ -53,7 +53,7 @@ def _mark(call: Call, kind: str, note: str) -> str:
 
 
 def _edges(project: Project, way: str) -> Mapping[str, Sequence[str]]:
-    return project.graph.parents if way == "upstream" else project.graph.children
+    return project.visible.parents if way == "upstream" else project.visible.children
 
 
 def _tree(
@@ -87,7 +87,7 @@ def _document(
     directions: Sequence[str],
     depth: int | None,
 ) -> dict[str, Any]:
-    graph = project.graph
+    graph = project.visible
     found = {name}
     if "upstream" in directions:
         found |= graph.ancestors([name], depth)

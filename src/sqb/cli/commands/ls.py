@@ -16,7 +16,15 @@ def ls(call: Call) -> None:
         out.document(
             {
                 "schema_version": 1,
-                "nodes": [{"name": n.name, "type": n.type, "path": n.path} for n in nodes],
+                "nodes": [
+                    {
+                        "name": n.name,
+                        "type": n.type,
+                        "path": n.path,
+                        "internal": n.state_of is not None,
+                    }
+                    for n in nodes
+                ],
             }
         )
         return
@@ -27,8 +35,10 @@ def ls(call: Call) -> None:
     names = max((len(node.name) for node in nodes), default=0)
     types = max((len(node.type) for node in nodes), default=0)
     for node in nodes:
-        rest = f"{node.type:<{types}}  {node.path}"
-        out.important(f"{node.name:<{names}}  {out.style(rest, dim=True)}")
+        place = node.path if node.state_of is None else f"row state of {node.state_of}"
+        rest = f"{node.type:<{types}}  {place}"
+        name = out.style(f"{node.name:<{names}}", dim=node.state_of is not None)
+        out.important(f"{name}  {out.style(rest, dim=True)}")
 
 
 command = sqb_command(

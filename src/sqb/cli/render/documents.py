@@ -30,6 +30,7 @@ def planned_node(node: PlannedNode) -> dict[str, Any]:
         "strategy": msgspec.to_builtins(node.strategy),
         "diff": node.diff,
         "detail": node.detail,
+        "internal": node.state_of is not None,
     }
 
 
@@ -62,7 +63,7 @@ def build_document(result: BuildResult, seconds: float) -> dict[str, Any]:
     }
     results = {node.name: node for node in result.nodes}
     told = [warning for node in result.nodes for warning in node.warnings]
-    document["warnings"] += msgspec.to_builtins(told)
+    document["warnings"] = [*document["warnings"], *msgspec.to_builtins(told)]
     document["nodes"] = [
         planned_node(node) | _ended(node, results[node.name]) for node in result.plan.nodes
     ]

@@ -30,6 +30,7 @@ def show_explanation(found: Explanation, out: Output, catalog: str) -> None:
     fields = [
         ("why", why(node)),
         ("relation", f"{catalog}.{expected.namespace}.{expected.relation}"),
+        ("row state", f"{catalog}.{found.row_state}" if found.row_state else ""),
         ("last built", _built(found)),
         ("upstream", some(found.upstream, out.width - _LABELS) if found.upstream else "none"),
         ("downstream", some(found.downstream, out.width - _LABELS) if found.downstream else "none"),

@@ -108,7 +108,8 @@ def node_lines(node: PlannedNode, out: Output, width: int, kinds: int) -> list[s
     start = f"  {node.name:<{width}}  {node.materialized:<{kinds}}"
     room = out.width - len(start) - 2
     detail = _detail(node, max(room, out.width // 2))
-    styled = f"  {out.style(f'{node.name:<{width}}', fg=_colour(node))}"
+    dim = node.state_of is not None
+    styled = f"  {out.style(f'{node.name:<{width}}', fg=_colour(node), dim=dim)}"
     styled += out.style(f"  {node.materialized:<{kinds}}", dim=True)
     if not detail:
         return [styled.rstrip()]
@@ -127,6 +128,8 @@ def _detail(node: PlannedNode, width: int) -> str:
     place = moved_from(node)
     if place:
         return f"was {place}"
+    if node.state_of is not None and node.cause is None:
+        return f"row state of {node.state_of}"
     if node.if_changed is not None:
         return f"if {some(node.if_changed, width - 3)}"
     cause = node.cause
