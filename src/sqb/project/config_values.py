@@ -73,7 +73,8 @@ class RefreshConfig(msgspec.Struct, frozen=True):
 
     More than ``most_changed`` of a source's rows, or more keys than ``most_keys`` of the table's
     rows, or more than ``margin`` times the seconds of a rebuild; or a rebuild that takes less than
-    ``small_seconds`` (of a table that was not timed yet: whose inputs are below ``small_mb``).
+    ``small_seconds`` (of a table that was not timed yet: whose inputs are below ``small_mb``; of
+    any: below a thirty-second of that).
     """
 
     most_changed: float = 0.2
