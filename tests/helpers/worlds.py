@@ -29,6 +29,8 @@ class Node:
     config: str = "c1"
     constants: tuple[str, ...] = ()
     described: str = ""
+    full_refresh: bool | None = None
+    replay: str | None = None
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,8 @@ class World:
                 version=compose_version(local, upstream),
                 constants=node.constants,
                 described=node.described,
+                full_refresh=node.full_refresh,
+                replay=node.replay,
             )
         return out
 

@@ -106,6 +106,23 @@ def test_full_refresh_names_itself() -> None:
     assert told(chain().built().plan("report", full_refresh=True)) == {"report": "full_refresh"}
 
 
+def test_a_model_that_is_deaf_to_full_refresh_runs_without_being_rebuilt() -> None:
+    world = World({"t": Node("append", full_refresh=False), "u": Node("append")}).built()
+    assert told(world.plan(full_refresh=True)) == {"t": "forced", "u": "full_refresh"}
+    assert told(world.plan()) == {}
+
+
+def test_an_edit_says_what_becomes_of_rows_that_are_there() -> None:
+    nodes = {"log": Node("append", replay="forward"), "m": Node("merge", replay="forward")}
+    world = World(nodes).built()
+    for name in nodes:
+        world.edit(name, query="q2")
+    plan = world.plan()
+    assert {n.name: n.replay for n in plan.nodes} == {"log": "forward", "m": "forward"}
+    # a log promises nothing about what its query gives; a merge does
+    assert [(w.code, w.node) for w in plan.warnings] == [("S311", "m")]
+
+
 def test_a_new_day_runs_tables_that_use_the_date() -> None:
     world = World({"t": Node(constants=("current_date",)), "u": Node("table", ("t",))}).built()
     assert told(world.plan()) == {}

@@ -102,6 +102,11 @@ class MergeRefresh(RowRefresh):
     def __init__(self, job: Job) -> None:
         super().__init__(job.run, job.session, job.node, job.states, job.layout)
         self.job = job
+        record = job.run.situation.recorded[job.name]
+        self.forwarded = not job.kind.keeps and (job.forward or record.kept == FORWARD)
+        if self.forwarded and self.mode == "auto":
+            # a rebuild is cheaper at times, but not what was asked for
+            self.mode = "rows"
 
     def gate(self, record: Record | None) -> None:
         forced = self.job.kind.keeps and self.node.reason == "forced"
@@ -114,9 +119,8 @@ class MergeRefresh(RowRefresh):
             super().weigh(work, plan, sources)
 
     def option(self, choice: Choice, situation: Situation) -> Option:
-        record = self.run.situation.recorded[self.name]
         if not self.job.kind.keeps:
-            if not self.job.forward and record.kept != FORWARD:
+            if not self.forwarded:
                 return super().option(choice, situation)
             # the rows that stand need not be what the query gave: only their key tells them
             cols = output(situation.plan.root)
