@@ -99,8 +99,9 @@ class Life:
     def step(self) -> list[str]:
         """Commits to some of the tables."""
         rng = self.rng
-        changed = rng.sample(self.tables, rng.choice([1, 1, 2, 3]))
-        return [self._change(rng.choice(changed)) for _ in range(rng.choice([1, 1, 2, 3, 4]))]
+        changed = rng.sample(self.tables, rng.choice([1, 2, 2, 3]))
+        first = [self._change(table) for table in changed]
+        return first + [self._change(rng.choice(changed)) for _ in range(rng.choice([0, 0, 1, 2]))]
 
     def _change(self, table: Table) -> str:
         rng, name = self.rng, f"raw.{table.name}"

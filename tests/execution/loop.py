@@ -76,8 +76,11 @@ def _build(bench: Workbench, life: Life, counts: Counter[str], *, first: bool = 
             counts["queries that fail themselves"] += 1
             continue
         way = way_of(node)
-        counts["queries" if first else "refreshes"] += 1
-        counts[way] += not first
+        if first:
+            counts["queries"] += 1
+        elif way != "current":
+            counts["refreshes"] += 1
+            counts[way] += 1
     wrong = differences(bench, {n: life.queries[n] for n in life.queries})
     for name, what in wrong.items():
         node = next(n for n in result.nodes if n.name == name)

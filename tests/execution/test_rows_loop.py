@@ -21,4 +21,4 @@ def test_a_random_life_is_that_of_its_queries(
 ) -> None:
     monkeypatch.setenv("SQB_ROW_ERRORS", "raise")
     counts = live(bench, seed, models=5, steps=2)
-    assert counts["refreshes"] >= 8, counts
+    assert counts["refreshes"] >= 5, counts

@@ -61,6 +61,11 @@ def zeros_are_alike_in_a_change(patch: Patch) -> None:
     patch.setattr(change_sets, "exact", lambda _value, _kind: None)
 
 
+def negative_zeros_are_lost_in_groups(patch: Patch) -> None:
+    patch.setattr(signed, "kept", lambda value, _kind: value)
+    patch.setattr(change_sets, "kept", lambda value, _kind: value)
+
+
 def old_images_are_dropped(patch: Patch) -> None:
     whole = change_sets.Bound._change_rows
 
@@ -118,6 +123,14 @@ def a_change_is_taken_for_none(patch: Patch) -> None:
     patch.setattr(change_sets, "table_change", change)
 
 
+def columns_of_a_source_are_known_by_name(patch: Patch) -> None:
+    patch.setattr(change_sets, "_same_columns", lambda *_: None)
+
+
+def columns_of_the_table_are_known_by_place(patch: Patch) -> None:
+    patch.setattr(rows, "_same_shape", lambda *_: None)
+
+
 def the_hash_of_the_rows_is_not_maintained(patch: Patch) -> None:
     patch.setattr(content_hash, "after", lambda before, _change: before)
 
@@ -131,6 +144,7 @@ MUTANTS: list[tuple[Callable[[Patch], None], str, str]] = [
     (rows_that_go_stay, LARGEST, "affected_key"),
     (zeros_are_alike_where_rows_go, "SELECT w, f FROM {raw}.t WHERE g = 2", "affected_key"),
     (zeros_are_alike_in_a_change, "SELECT id, f FROM {raw}.t WHERE g = 2", "affected_key"),
+    (negative_zeros_are_lost_in_groups, "SELECT id, f FROM {raw}.t WHERE g = 2", "affected_key"),
     (old_images_are_dropped, LARGEST, "affected_key"),
     (null_is_in_no_range, LARGEST, "affected_key"),
     (ranges_end_too_early, LARGEST, "affected_key"),
@@ -143,6 +157,8 @@ MUTANTS: list[tuple[Callable[[Patch], None], str, str]] = [
     ),
     (a_change_is_taken_for_none, BY_GROUP, "group_merge"),
     (the_hash_of_the_rows_is_not_maintained, BY_GROUP, "group_merge"),
+    (columns_of_a_source_are_known_by_name, "SELECT id, v FROM {raw}.x", "full:SCHEMA_CHANGED"),
+    (columns_of_the_table_are_known_by_place, "SELECT * FROM {raw}.y", "full:SCHEMA_CHANGED"),
 ]
 #: Each query once, refreshed without a mistake.
 CONTROLS = {f"c{n}": told for n, told in enumerate({(sql, way): 0 for _, sql, way in MUTANTS})}
@@ -153,6 +169,11 @@ CHANGES = [
     "UPDATE lake.{raw}.t SET v = 0, g = 5 WHERE id = 3",
     "DELETE FROM lake.{raw}.t WHERE g = 4",
     "INSERT INTO lake.{raw}.t VALUES (20, 9, 9, 0.5, 1, ''), (20, 9, 9, 0.5, 1, '')",
+    "ALTER TABLE lake.{raw}.x DROP COLUMN v",
+    "ALTER TABLE lake.{raw}.x ADD COLUMN v INT",
+    "INSERT INTO lake.{raw}.x (id, v) VALUES (30, 30)",
+    "ALTER TABLE lake.{raw}.y ALTER COLUMN `c d` FIRST",
+    "INSERT INTO lake.{raw}.y VALUES (3, 4)",
     "UPDATE lake.{raw}.u SET note = 'written' WHERE id < 3",
 ]
 COLUMNS = "(id INT, g INT, v INT, f DOUBLE, w INT, note STRING)"
@@ -162,7 +183,9 @@ COLUMNS = "(id INT, g INT, v INT, f DOUBLE, w INT, note STRING)"
 def changed(shared_bench: Workbench) -> Workbench:
     """A table for each mistake, built without it; then the rows below them change."""
     bench = shared_bench
-    for table in ("t", "u"):
+    bench.sql("CREATE TABLE lake.{raw}.y (`a b` INT, `c d` INT) USING iceberg")
+    bench.sql("INSERT INTO lake.{raw}.y VALUES (1, 2)")
+    for table in ("t", "u", "x"):
         bench.sql(f"CREATE TABLE lake.{{raw}}.{table} {COLUMNS} USING iceberg")
         bench.sql(
             f"INSERT INTO lake.{{raw}}.{table} VALUES (1, 1, 1, 0.5, 1, ''),"

@@ -6,6 +6,7 @@ write it, count it and keep the table's content hash, whatever strategy it came 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -148,8 +149,10 @@ def _groups(
         (cols[place], col, call)
         for place, (col, call) in zip(option.calls, node.calls, strict=True)
     ]
+    kinds = dict(zip(cols, target.types, strict=True))
     if option.signed:
-        change = script.add("rows", _signed_groups(node, option.change), (option.change,))
+        sums = {mine: kinds[col] for col, mine, _ in calls}
+        change = script.add("rows", _signed_groups(node, option.change, sums), (option.change,))
     else:
         change = script.apply(node, [option.change])
     going = _touched(script, root, standing, change, keys) if keys else standing
@@ -159,7 +162,6 @@ def _groups(
     )
     here = _list([*(col for col, _ in keys), *(col for col, _, _ in calls)])
     both = f"SELECT {here} FROM {going} UNION ALL SELECT {arriving} FROM {change}"
-    kinds = dict(zip(cols, target.types, strict=True))
     counts = {call.arguments: col for col, _, call in calls if call.function == "count"}
     looked = {} if keys or not option.signed else _has_values(script, node, counts)
     made = [
@@ -231,7 +233,7 @@ def _merged(
     return f"CAST({value} AS {kinds[col]}) AS {col.name}"
 
 
-def _signed_groups(node: Aggregate, change: str) -> str:
+def _signed_groups(node: Aggregate, change: str, kinds: Mapping[Col, str]) -> str:
     """The aggregates of a signed change; no product with the weight, which would widen decimals."""
     keys = [f"{text(expr)} AS {col.name}" for col, expr in node.keys]
     below = ", ".join([*(col.name for col in output(node.child)), *keys, WEIGHT])
@@ -243,11 +245,33 @@ def _signed_groups(node: Aggregate, change: str) -> str:
             items.append(f"SUM({value}) AS {col.name}")
         else:
             value = text(call.arguments[0])
+            less = negated(value, kinds[col])
             items.append(
-                f"SUM(CASE WHEN {WEIGHT} < 0 THEN -({value}) ELSE ({value}) END) AS {col.name}"
+                f"SUM(CASE WHEN {WEIGHT} < 0 THEN {less} ELSE ({value}) END) AS {col.name}"
             )
     sql = f"SELECT {', '.join(items)} FROM (SELECT {below} FROM {change}) AS sqb_d"
     return f"{sql} GROUP BY {_list([col for col, _ in node.keys])}" if node.keys else sql
+
+
+#: Spark keeps so many digits of a decimal that it negates.
+_NEGATED = 34
+
+
+def negated(value: str, kind: str) -> str:
+    """A value with the other sign and all of its digits; ``kind`` is the type of its sum.
+
+    >>> negated("x", "decimal(28,2)")
+    '-(x)'
+    """
+    digits = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", kind)
+    if digits is None or int(digits[1]) <= _NEGATED:
+        return f"-({value})"
+    largest, text = "9" * (_NEGATED - int(digits[2])) or "0", f"CAST({value} AS STRING)"
+    return (
+        f"CASE WHEN ({value}) BETWEEN CAST('-{largest}' AS {kind}) AND CAST('{largest}' AS {kind})"
+        f" THEN -({value}) ELSE CAST(CASE WHEN ({value}) < 0 THEN SUBSTRING({text}, 2)"
+        f" ELSE CONCAT('-', {text}) END AS {kind}) END"
+    )
 
 
 def _list(cols: Sequence[Col]) -> str:

@@ -10,7 +10,7 @@ SELECT g, sum(v) AS total, count(v) AS counted, count(*) AS n FROM raw.sales GRO
 -- by: group_merge, affected_key, skip:NET_CHANGE_EMPTY, affected_key, group_merge
 SELECT g, sum(v) AS total FROM raw.sales GROUP BY g
 
--- more: a sum of 38 digits
+-- case: a sum of 38 digits
 -- by: group_merge, group_merge, current, current, current
 SELECT k, sum(big) AS total, count(big) AS c, count(*) AS n FROM raw.odd GROUP BY k
 
@@ -83,7 +83,7 @@ SELECT s.id, s.g, t.total FROM raw.sales s JOIN (SELECT g, sum(v) AS total FROM 
 SELECT s.g, s.id, s.d FROM raw.sales s JOIN (SELECT g, max(d) AS d FROM raw.sales GROUP BY g) m ON s.g = m.g AND s.d = m.d
 
 -- more: one row for all
--- by: rows, rows, skip:NET_CHANGE_EMPTY, rows, rows
+-- by: rows | full:KEY_NOT_DERIVABLE, rows | full:KEY_NOT_DERIVABLE, skip:NET_CHANGE_EMPTY, rows | full:KEY_NOT_DERIVABLE, rows | full:KEY_NOT_DERIVABLE
 SELECT count(*) AS n, sum(v) AS total, max(s) AS last FROM raw.sales
 
 -- more: one row for all, of a table that stands still

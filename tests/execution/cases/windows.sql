@@ -15,7 +15,7 @@ SELECT id, g, lag(id) OVER (PARTITION BY g ORDER BY id) AS before, lead(v) OVER 
 SELECT id, g, k, count(*) OVER (PARTITION BY g) AS n, count(*) OVER (PARTITION BY g, k) AS m FROM raw.sales
 
 -- case: two windows without a common column
--- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
+-- by: full:KEY_NOT_DERIVABLE, full:KEY_NOT_DERIVABLE, skip:NET_CHANGE_EMPTY, full:KEY_NOT_DERIVABLE, full:KEY_NOT_DERIVABLE
 SELECT id, g, k, count(*) OVER (PARTITION BY g) AS n, count(*) OVER (PARTITION BY k) AS m FROM raw.sales
 
 -- case: the latest row of each key
@@ -39,7 +39,7 @@ SELECT id, count(*) OVER (PARTITION BY s) AS same FROM raw.sales
 SELECT s.id, d.name, count(*) OVER (PARTITION BY d.name) AS n FROM raw.sales s JOIN raw.dims d ON s.k = d.k
 
 -- more: a window without a partition
--- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
+-- by: rows | full:KEY_NOT_DERIVABLE | full:WINDOW_WITHOUT_PARTITION, rows | full:KEY_NOT_DERIVABLE | full:WINDOW_WITHOUT_PARTITION, skip:NET_CHANGE_EMPTY, rows | full:KEY_NOT_DERIVABLE | full:WINDOW_WITHOUT_PARTITION, rows | full:KEY_NOT_DERIVABLE | full:WINDOW_WITHOUT_PARTITION
 SELECT id, rank() OVER (ORDER BY id) AS r FROM raw.sales
 
 -- more: groups of a window's result
