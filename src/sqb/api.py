@@ -119,7 +119,8 @@ class Project(Workspace):
         plan, verdicts, situation, look = self._decide(
             selected, observed, force=force, full_refresh=full_refresh, listener=listener
         )
-        if any(node.strategy is None and node.materialized == "table" for node in plan.work):
+        kinds = ("table", "append")
+        if any(node.strategy is None and node.materialized in kinds for node in plan.work):
             from sqb.execution.foreseeing import with_strategies
 
             run = self._run("plan", situation, verdicts, observed, look)

@@ -319,13 +319,6 @@ SCRIPTS = {
         ),
         header="MODEL (partitioned_by [s]);\n",
     ),
-    "e22c": Script(
-        "a target that adds delete files",
-        LARGEST,
-        ("DELETE FROM {t} WHERE id = 19", "INSERT INTO {t} VALUES (80, 9, 1)"),
-        "affected_key",
-        header='MODEL (table_properties ("write.merge.mode" "merge-on-read"));\n',
-    ),
     "e24": Script(
         "a sum of decimals that was too large and no longer is",
         "SELECT g, try_sum(CAST(v AS DECIMAL(38,0)) * CAST(9e36 AS DECIMAL(38,0))) AS total,"
@@ -432,5 +425,5 @@ SCRIPTS = {
 #: The scripts that every test run plays; the others are played with ``SQB_TEST_PROOF=all``.
 SHARE = (
     *("e02", "e05", "e07", "e09", "e10", "e11b", "e13a", "e13b", "e14e", "e14h", "e15"),
-    *("e22c", "e22d", "e34c", "e36"),
+    *("e22d", "e34c", "e36"),
 )

@@ -135,7 +135,7 @@ def test_a_branch_that_is_written_at_the_same_moment_fails_no_build(
     happened: list[str] = []
 
     def other_branch(_: str, path: str, body: bytes) -> None:
-        if happened or f"{life.schema}/tables/t" not in path or b'"add-snapshot"' not in body:
+        if happened or f"/{life.schema}/tables/t" not in path or b'"add-snapshot"' not in body:
             return
         happened.append(path)
         table = ice.load_table((life.schema, "t"))

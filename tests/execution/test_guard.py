@@ -167,3 +167,18 @@ def test_a_wrong_table_is_found_by_the_audit(bench: Workbench) -> None:
     assert document["extra"] == []
     assert len(bench.rows("days")) == 10
     assert verified(bench, full=True)["days"].equal
+
+
+def test_a_table_that_keeps_vanished_rows_is_not_audited(bench: Workbench) -> None:
+    header = "MODEL (materialized merge, unique_key [id], deletes keep, row_audit every(1));"
+    orders(bench, {"kept": f"{header}\nSELECT id, amount FROM {{raw}}.orders WHERE customer = 3"})
+    built(bench)
+    bench.sql("DELETE FROM lake.{raw}.orders WHERE id = 13")
+    bench.sql("INSERT INTO lake.{raw}.orders VALUES (203, 3, 1, 1)")
+    node = built(bench, refresh="rows")["kept"]
+    assert node.strategy is not None
+    assert node.strategy.code is None
+    assert len(bench.rows("kept")) == 11
+    found = verified(bench, full=True)["kept"]
+    assert (found.equal, found.against) == (True, "record")
+    assert "holds rows" in found.note

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from proof import Book, Case, read_cases, read_steps
+from proof import BY_ROWS, Book, Case, read_cases, read_steps
 
 from sqb.execution import rows
 from sqb.refresh.strategies import choose
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 ALL = os.environ.get("SQB_TEST_PROOF") == "all"
 CASES = [case for case in read_cases() if ALL or case.turn]
-BY_ROWS = frozenset({"append", "group_merge", "affected_key", "bag_merge"})
 
 
 def last_first(situation: Situation, script: Script) -> Choice:

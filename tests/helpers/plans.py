@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import duckdb
 import msgspec
@@ -26,6 +26,7 @@ from sqb.refresh.ir import (
     Project,
     Scan,
     SetOperation,
+    Single,
     Window,
     WindowItem,
     column,
@@ -43,15 +44,28 @@ Row = tuple[object, ...]
 TABLES = {"t0": ("a", "b", "c"), "t1": ("a", "b"), "t2": ("a", "b", "c")}
 
 
+Schema = Mapping[str, Mapping[str, str]]
+NUMBERS: Schema = {table: dict.fromkeys(names, "INTEGER") for table, names in TABLES.items()}
+
+
 class Data:
     """The tables before and after, and change sets that lead from one to the other."""
 
-    def __init__(self, rng: random.Random, only: str | None = None) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        only: str | None = None,
+        schema: Schema = NUMBERS,
+        row: Callable[[random.Random, str], Row] | None = None,
+        most: int = 8,
+    ) -> None:
+        self.schema = schema
         self.old: dict[str, list[Row]] = {}
         self.new: dict[str, list[Row]] = {}
         self.changes: dict[str, list[Row]] = {}
-        for table, names in TABLES.items():
-            old = [_row(rng, len(names)) for _ in range(rng.randrange(8))]
+        make = row or _row
+        for table in schema:
+            old = [make(rng, table) for _ in range(rng.randrange(most))]
             old += [rng.choice(old) for _ in range(rng.randrange(3)) if old]
             how = only or rng.choice(["none", "none", "append", "mixed", "mixed", "clear"])
             gone: list[Row] = []
@@ -61,7 +75,7 @@ class Data:
             if how == "mixed":
                 gone = [row for row in old if rng.random() < 0.3]
             if how in ("append", "mixed"):
-                come = [_row(rng, len(names)) for _ in range(rng.randrange(1, 4))]
+                come = [make(rng, table) for _ in range(rng.randrange(1, 4))]
                 come += [rng.choice(old) for _ in range(rng.randrange(2)) if old]
             left = Counter(old)
             left.subtract(Counter(gone))
@@ -69,8 +83,8 @@ class Data:
             self.new[table] = list((left + Counter(come)).elements())
             signed: list[Row] = [(*row, 1) for row in come] + [(*row, -1) for row in gone]
             if signed and not only and rng.random() < 0.4:  # carried over by a rewritten file
-                for row in rng.sample(old, min(2, len(old))):
-                    signed += [(*row, 1), (*row, -1)]
+                for kept in rng.sample(old, min(2, len(old))):
+                    signed += [(*kept, 1), (*kept, -1)]
             self.changes[table] = signed
 
     @property
@@ -78,13 +92,15 @@ class Data:
         return frozenset(table for table, rows in self.changes.items() if rows)
 
     def load(self, db: duckdb.DuckDBPyConnection) -> None:
-        for table, names in TABLES.items():
+        for table, kinds in self.schema.items():
             sides = {"new": self.new, "old": self.old, "changes": self.changes}
             for side, rows in sides.items():
-                cols = [*names, "__w"] if side == "changes" else list(names)
+                cols = {**kinds, "__w": "INTEGER"} if side == "changes" else kinds
                 empty = f"({', '.join(['NULL'] * len(cols))})"
                 values = ", ".join(str(row).replace("None", "NULL") for row in rows[table])
-                items = ", ".join(f"CAST({name} AS INTEGER) AS {name}" for name in cols)
+                items = ", ".join(
+                    f"CAST({name} AS {kind}) AS {name}" for name, kind in cols.items()
+                )
                 db.execute(
                     f"CREATE OR REPLACE TEMP TABLE {side}_{table} AS SELECT {items}"
                     f" FROM (VALUES {values or empty}) AS v({', '.join(cols)})"
@@ -92,7 +108,8 @@ class Data:
                 )
 
 
-def _row(rng: random.Random, width: int) -> Row:
+def _row(rng: random.Random, table: str) -> Row:
+    width = len(TABLES[table])
     return tuple(None if rng.random() < 0.15 else rng.randrange(5) for _ in range(width))
 
 
@@ -135,7 +152,12 @@ class Plans:
         cols = output(child)
         count = self.rng.randrange(1, len(cols) + 1)
         items = [(self.fresh(), self.scalar(self.rng.choice(cols))) for _ in range(count)]
-        return Project(child, tuple(items))
+        chance = random.Random(f"{self._made} {items}")
+        before = None
+        if chance.random() < 0.15:
+            again = [(col, self.scalar(chance.choice(cols), rng=chance)) for col, _ in items]
+            before = tuple(again)
+        return Project(child, tuple(items), before)
 
     def aggregate(self, depth: int) -> Node:
         child = self.plan(depth)
@@ -200,6 +222,9 @@ class Plans:
     def join(self, depth: int) -> Node:
         rng = self.rng
         left, right = self.plan(depth), self.plan(rng.randrange(depth + 1))
+        chance = random.Random(f"{self._made} {depth}")
+        if chance.random() < 0.1:
+            return self.beside(left, right, chance)
         kind = rng.choice(["inner", "inner", "left", "full", "semi", "anti"])
         pairs: list[Equality] = []
         if rng.random() < 0.9 or kind == "full":
@@ -217,6 +242,17 @@ class Plans:
             residual.append(Expr((a, rng.choice([" < ", " <> ", " >= "]), b)))
         return Join(kind, left, right, tuple(pairs), tuple(residual))
 
+    def beside(self, left: Node, right: Node, rng: random.Random) -> Node:
+        """The value of a sub-query beside each row, and perhaps a filter by it."""
+        value = rng.choice(output(right))
+        parts = rng.choice([("MAX(", value, ")"), ("COUNT(*)",), ("MIN(", value, ")")])
+        total = Aggregate(right, (), ((self.fresh(), Call("max", Expr(parts))),))
+        col = self.fresh()
+        node: Node = Join("inner", left, Single(total, col))
+        if rng.random() < 0.7:
+            return Filter(node, Expr((rng.choice(output(left)), " <= ", col)))
+        return node
+
     def set_operation(self, depth: int) -> Node:
         rng = self.rng
         left, right = self.plan(depth), self.plan(rng.randrange(depth + 1))
@@ -229,10 +265,11 @@ class Plans:
         cols = tuple(self.fresh() for _ in range(width))
         return SetOperation(kind, rng.random() < 0.5, sides[0], sides[1], cols)
 
-    def scalar(self, col: Col, plain: float = 0.6) -> Expr:
-        if self.rng.random() < plain:
+    def scalar(self, col: Col, plain: float = 0.6, rng: random.Random | None = None) -> Expr:
+        rng = rng or self.rng
+        if rng.random() < plain:
             return column(col)
-        parts: tuple[str | Col, ...] = self.rng.choice(
+        parts: tuple[str | Col, ...] = rng.choice(
             [
                 (col, " + 1"),
                 ("COALESCE(", col, ", 0)"),
@@ -341,24 +378,28 @@ def checked(
 
 
 def checked_strategies(
-    db: duckdb.DuckDBPyConnection, sql: str, data: Data, rng: random.Random
+    db: duckdb.DuckDBPyConnection,
+    plan: Plan,
+    data: Data,
+    rng: random.Random,
+    *,
+    translate: bool = False,
 ) -> Counter[str]:
     """Every strategy that applies leads from the old rows to the new ones; counts of each."""
     data.load(db)
-    plan = plan_of(sql)
     plan = msgspec.structs.replace(plan, root=pruned(plan.root))
     script = Script(relation, str)
-    judge = Judge(db, script, translate=True)
+    judge = Judge(db, script, translate=translate)
     shown = names(plan.root)
     before = judge.rows(script.state(plan.root, "old"), shown)
     after = judge.rows(script.state(plan.root, "new"), shown)
     made = f"CREATE OR REPLACE TEMP TABLE target AS SELECT {shown} FROM"
     db.execute(f"{made} {script.state(plan.root, 'old')}")
     kinds = [str(kind).lower() for kind in db.table("target").types]
-    every = {Col(f"c{number}"): "bigint" for number in range(300)}
+    every = {Col(f"c{number}"): "bigint" for number in range(1000)}
     types = every | dict(zip(output(plan.root), kinds, strict=True))
     ways = {name: _way(rows) for name, rows in data.changes.items()}
-    old = frozenset(TABLES) if rng.random() < 0.8 else frozenset()
+    old = frozenset(data.schema) if rng.random() < 0.8 else frozenset()
     choice = choose(Situation(plan, ways, types, old), script)
     cols = tuple(col.name for col in output(plan.root))
     done: Counter[str] = Counter()
@@ -375,6 +416,8 @@ def checked_strategies(
         assert all(weight >= 0 for weight in out.values()), option
         assert +out == after, option
         done[option.name] += 1
+    if not choice.options:
+        done[f"full: {choice.rejected[-1].code}"] += 1
     return done
 
 

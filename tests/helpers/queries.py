@@ -44,6 +44,9 @@ UNDERSTOOD = [
     "SELECT x.a FROM t0 x LEFT SEMI JOIN t1 y ON x.a = y.a",
     "SELECT x.a FROM t0 x LEFT ANTI JOIN t1 y ON x.a = y.a AND y.b > 1",
     "SELECT CAST(a AS STRING) AS s, CASE a WHEN 1 THEN 'one = 1' ELSE 'x, y' END AS w FROM t0",
+    "SELECT x.a, y.b FROM t0 x FULL JOIN t1 y ON x.a = y.a WHERE x.b > 1",
+    "SELECT x.a, y.b FROM t0 x FULL JOIN t1 y ON x.a = y.a WHERE y.b IS NULL AND x.c < 3",
+    "SELECT x.a, y.b FROM t0 x LEFT JOIN t1 y ON x.a = y.a WHERE y.b > 1 AND x.c < 3",
     # expressions over aggregates and group keys
     "SELECT a, 100 * SUM(CASE WHEN b > 1 THEN c ELSE 0 END) + SUM(c) AS p FROM t0 GROUP BY a",
     "SELECT abs(a) AS k, concat(abs(a), '-', SUM(b)) AS w FROM t0 GROUP BY abs(a)",

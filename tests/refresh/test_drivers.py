@@ -76,6 +76,8 @@ DATED = [
     ("WITH s AS (SELECT a, DATE'{}' AS d FROM t0) SELECT a, d, a AS e, d AS f FROM s", "d f"),
     ("SELECT a, max(DATE'{}') AS d, count(*) AS n FROM t0 GROUP BY a", "d"),
     ("SELECT a, DATE'{}' AS d FROM t0 UNION ALL SELECT a, b FROM t1", "d"),
+    ("SELECT a, (SELECT max(b) FROM t1 WHERE b < DATE'{}') AS m FROM t0", "m"),
+    ("SELECT a, v.d FROM t0 CROSS JOIN (VALUES (DATE'{}')) AS v(d)", "d"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Planted mistakes: each breaks one rule of the algebra, and random plans must find it."""
+"""Planted mistakes: each breaks one rule, and random plans or small queries must find it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Callable
 import duckdb
 import pytest
 from plans import Data, Plans, checked
+from rounds import checked_query
 
-from sqb.refresh import delta, derive, restrict, script
+from sqb.refresh import delta, derive, restrict, script, selects, signed, stages, subqueries
 from sqb.refresh.derive import Derivation
-from sqb.refresh.ir import Equality, Join, Node, SetOperation
+from sqb.refresh.ir import Equality, Join, Node, SetOperation, column
 from sqb.refresh.script import WEIGHT
+from sqb.sql.conditions import Conditions
 
 Patch = pytest.MonkeyPatch
 
@@ -123,6 +125,23 @@ def signs_are_lost_in_a_sum(patch: Patch) -> None:
     patch.setattr(delta, "difference", difference)
 
 
+def the_value_of_a_sub_query_is_never_another(patch: Patch) -> None:
+    patch.setattr(
+        delta,
+        "one_row",
+        lambda known, node: known.script.add(
+            "change",
+            f"SELECT *, 1 AS {WEIGHT} FROM {known.script.state(node, 'new')} WHERE FALSE",
+            [known.script.state(node, "new")],
+        ),
+    )
+
+
+def a_moved_column_is_not_computed_again(patch: Patch) -> None:
+    patch.setattr(delta, "otherwise", lambda _: "FALSE")
+    patch.setattr(derive, "otherwise", lambda _: "FALSE")
+
+
 #: Each with the seed that found it first; should plans be made otherwise, another one will.
 MUTANTS: list[tuple[Callable[[Patch], None], int]] = [
     (changed_pairs_are_forgotten, 362),
@@ -131,10 +150,12 @@ MUTANTS: list[tuple[Callable[[Patch], None], int]] = [
     (both_sides_are_joined_new, 21),
     (windows_are_cut_anywhere, 42),
     (null_is_no_key, 4),
-    (any_expression_is_a_full_joins_key, 88),
+    (any_expression_is_a_full_joins_key, 81),
     (the_right_branch_of_a_set_operation_is_forgotten, 26),
     (an_unmatched_condition_is_dropped_from_restricted_rows, 21),
     (signs_are_lost_in_a_sum, 3),
+    (the_value_of_a_sub_query_is_never_another, 169),
+    (a_moved_column_is_not_computed_again, 85),
 ]
 
 
@@ -149,6 +170,103 @@ def test_a_planted_mistake_is_found(
             plan, data = Plans(rng).plan(rng.randrange(1, 4)), Data(rng)
             try:
                 checked(db, plan, data, rng)
+            except AssertionError:
+                return
+    pytest.fail("not found")
+
+
+def null_is_no_member(patch: Patch) -> None:
+    def plain(_, node, inside, pairs):  # type: ignore[no-untyped-def]
+        tied = inside.tied
+        for mine, theirs in pairs:
+            tied = subqueries._same(tied, mine, theirs, node, inside.node)
+        return Join("anti", node, inside.node, *tied.parts)
+
+    patch.setattr(subqueries, "_not_in", plain)
+
+
+def the_count_of_nothing_is_null(patch: Patch) -> None:
+    patch.setattr(subqueries, "_of_nothing", lambda _, col: column(col))
+
+
+def a_key_is_found_inside_other_words(patch: Patch) -> None:
+    patch.setattr(stages, "_closed", lambda _: True)
+
+
+def what_one_alternative_asks_for_holds(patch: Patch) -> None:
+    whole = Conditions._in_all
+
+    def in_all(self):  # type: ignore[no-untyped-def]
+        self.stop = next(i for i in range(self.at, self.stop) if self.tokens.raws[i] == "OR")
+        return whole(self)
+
+    patch.setattr(Conditions, "_in_all", in_all)
+
+
+def a_sum_of_nothing_is_zero(patch: Patch) -> None:
+    patch.setattr(signed, "_has_values", lambda *_: {})
+
+
+def a_group_that_is_left_out_keeps_its_value(patch: Patch) -> None:
+    whole = selects._aggregate
+
+    def aggregate(block, child, below, groups, _, *more, **sets):  # type: ignore[no-untyped-def]
+        return whole(block, child, below, groups, range(len(groups)), *more, **sets)
+
+    patch.setattr(selects, "_aggregate", aggregate)
+
+
+def sub_queries_in_parentheses_are_taken_for_true(patch: Patch) -> None:
+    whole = Conditions._turned
+
+    def turned(self):  # type: ignore[no-untyped-def]
+        found = whole(self)
+        return found and type(found)(query=found.query, values=found.values)
+
+    patch.setattr(Conditions, "_turned", turned)
+
+
+QUERY_MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
+    (null_is_no_member, "SELECT x.a FROM t0 x WHERE x.a NOT IN (SELECT y.b FROM t1 y)"),
+    (
+        the_count_of_nothing_is_null,
+        "SELECT x.a, (SELECT COUNT(*) FROM t1 y WHERE y.a = x.a) AS n FROM t0 x",
+    ),
+    (
+        a_key_is_found_inside_other_words,
+        "SELECT 2 * x.a + x.b AS k, x.a AS o FROM t0 x GROUP BY x.a + x.b, x.a, x.b",
+    ),
+    (
+        what_one_alternative_asks_for_holds,
+        "SELECT x.a FROM t0 x, t1 y WHERE (x.a = y.a AND x.b > 1) OR (x.b = y.b AND y.a < 3)",
+    ),
+    (a_sum_of_nothing_is_zero, "SELECT SUM(x.b) AS s FROM t0 x WHERE x.a > 2"),
+    (
+        a_group_that_is_left_out_keeps_its_value,
+        "SELECT x.a, x.b, COUNT(*) AS n FROM t0 x GROUP BY GROUPING SETS ((x.a, x.b), (x.a))",
+    ),
+    (
+        sub_queries_in_parentheses_are_taken_for_true,
+        "SELECT x.a FROM t0 x WHERE NOT (EXISTS (SELECT 1 FROM t1 y WHERE y.a = x.a))",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("mutant", "sql"), QUERY_MUTANTS, ids=[mutant.__name__ for mutant, _ in QUERY_MUTANTS]
+)
+def test_a_planted_misreading_is_found(
+    mutant: Callable[[Patch], None], sql: str, monkeypatch: Patch
+) -> None:
+    with duckdb.connect(":memory:", config={"threads": 1}) as db:
+        for seed in range(4):
+            rng = random.Random(seed)
+            assert checked_query(db, sql, Data(rng), rng)
+        mutant(monkeypatch)
+        for seed in range(60):
+            rng = random.Random(seed)
+            try:
+                checked_query(db, sql, Data(rng), rng)
             except AssertionError:
                 return
     pytest.fail("not found")

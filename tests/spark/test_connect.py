@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import pytest
 
 from sqb.errors import SqbError
 from sqb.spark.connect import open_remote, parse_address
-from sqb.spark.kinds import is_connect
+from sqb.spark.kinds import is_connect, release, sibling
 from sqb.spark.session import (
     SessionPool,
     SparkSettings,
@@ -138,3 +139,35 @@ def test_siblings_on_a_server_are_private_and_can_be_interrupted(spark: SparkSes
         assert again.getTags() == set()
     pool.close()
     assert spark.sql("SELECT 1").collect()[0][0] == 1
+
+
+@on_connect
+@pytest.mark.parametrize("ended", [True, False])
+def test_the_garbage_collector_waits_for_no_call_of_another_session(
+    spark: SparkSession, ended: bool
+) -> None:
+    """It runs in any thread, also in one that holds what those calls wait for."""
+    from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator
+
+    made = [open_remote(os.environ["SQB_TEST_REMOTE"]), sibling(spark)]
+    for session in made:
+        assert session.sql("SELECT 1").collect()[0][0] == 1
+        if ended:
+            release(session)
+            assert cast("Any", session).is_stopped
+    pool = ExecutePlanResponseReattachableIterator._get_or_create_release_thread_pool()
+    answered = threading.Event()
+    pool.submit(answered.wait)
+
+    def collect() -> None:
+        del made[:]
+        gc.collect()
+
+    collector = threading.Thread(target=collect)
+    del session
+    collector.start()
+    collector.join(60)
+    waits = collector.is_alive()
+    answered.set()
+    collector.join()
+    assert not waits

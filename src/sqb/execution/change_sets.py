@@ -40,19 +40,34 @@ class Source(msgspec.Struct, frozen=True):
     readable: bool = False
 
 
-def sources_of(run: Run, record: Record, root: Node) -> dict[str, Source]:
-    """The tables of a plan with what happened to each since ``record``, from metadata alone."""
+def sources_of(run: Run, record: Record, root: Node, *, fresh: bool = False) -> dict[str, Source]:
+    """The tables of a plan with what happened to each since ``record``, from metadata alone.
+
+    ``fresh``: one that was not read before is taken as it is, without a change.
+    """
     columns: dict[str, dict[str, None]] = {}
     for scan in scans(root):
         columns.setdefault(scan.source, {}).update(dict.fromkeys(n for _, n in scan.columns))
-    return {name: source_of(run, record, name, tuple(cols)) for name, cols in columns.items()}
+    return {
+        name: source_of(run, record, name, tuple(cols), fresh=fresh)
+        for name, cols in columns.items()
+    }
 
 
 def source_of(
-    run: Run, record: Record, name: str, columns: tuple[str, ...], *, same_columns: bool = True
+    run: Run,
+    record: Record,
+    name: str,
+    columns: tuple[str, ...],
+    *,
+    same_columns: bool = True,
+    fresh: bool = False,
 ) -> Source:
     """One table with what happened to it; ``same_columns``: those read must be what they were."""
     facts, state = run.relation(name), run.state(name)
+    if fresh and name not in record.pins and name not in record.read():
+        at = facts.snapshot_id if facts is not None else None
+        return Source(name, columns, TableChange("none", at, at), facts, readable=True)
     if facts is None or facts.kind != "table":
         if record.read().get(name) == state.data != UNKNOWN:
             return Source(name, columns, TableChange("none", None, None))
@@ -60,6 +75,8 @@ def source_of(
             return Source(name, columns, TableChange("files", None, None, added_rows=None))
         why = "it has no versions that can be compared"
         return Source(name, columns, TableChange("unknown", None, None, why))
+    if record.read().get(name, "").startswith("v:"):
+        raise Refused("DEFINITION_CHANGED", f"{name} was a view before")
     if name not in record.pins and name not in record.read():
         # not read before, or not known as what
         raise Refused("DEFINITION_CHANGED", f"{name} was not read before")

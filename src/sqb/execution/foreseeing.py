@@ -14,6 +14,7 @@ import msgspec
 from sqb.errors import SqbError
 from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
 from sqb.execution.content_hash import quote
+from sqb.execution.kinds.telling import foretold
 from sqb.execution.run import Run
 from sqb.execution.sizes import sizes_of
 from sqb.execution.telling import full, numbers, refusals, told
@@ -72,12 +73,19 @@ def with_strategies(plan: RunPlan, run: Run) -> RunPlan:
 
 def foresee(run: Run, node: PlannedNode, work: Collection[str]) -> Foreseen:
     """How a node that runs would be refreshed; ``work`` are all nodes that run."""
-    if node.action != "run" or node.materialized != "table" or node.name not in run.compiled.models:
+    kinds = ("table", "append")
+    if (
+        node.action != "run"
+        or node.materialized not in kinds
+        or node.name not in run.compiled.models
+    ):
         return Foreseen(node.strategy)
     above = run.situation.graph.ancestors([node.name]) - {node.name}
     if not above.isdisjoint(work):
         return Foreseen(node.strategy)
     try:
+        if node.materialized == "append":
+            return Foreseen(node.strategy or foretold(run, node.name))
         return _foreseen(run, node)
     except Refused as refused:
         return Foreseen(full(refused.code, refused.why, refusals(None, refused)))

@@ -107,7 +107,6 @@ def build_node(
             way = refresh_rows(RowRefresh(run, session, node, states, layout))
             if isinstance(way, Outcome):
                 return way
-            account.rebuild(way.code or "")
             frame = session.sql(sent.text)
             outcome = write_table(run, session, name, frame, states, layout, files)
             return msgspec.structs.replace(outcome, strategy=with_numbers(way, account))

@@ -17,7 +17,8 @@ import msgspec
 from sqb.errors import SqbError
 from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
 from sqb.execution.content_hash import quote
-from sqb.execution.reading import statement
+from sqb.execution.files import check_unchanged
+from sqb.execution.reading import files_read, statement
 from sqb.execution.row_audit import audit_rows, due
 from sqb.execution.run import Run
 from sqb.execution.signed_write import (
@@ -78,16 +79,18 @@ def attempt(refresh: RowRefresh, by_rows: Callable[[], T]) -> T | Strategy:
     try:
         return by_rows()
     except Refused as refused:
-        return full(refused.code, refused.why, refusals(refresh.choice, refused))
+        way = full(refused.code, refused.why, refusals(refresh.choice, refused))
     except Unsupported as found:
-        return full(found.code, found.what, (Rejected("rows", found.code, found.what),))
+        way = full(found.code, found.what, (Rejected("rows", found.code, found.what),))
     except SqbError:
         raise
     except Exception as error:
         if refresh.run.stopping.is_set() or os.environ.get("SQB_ROW_ERRORS") == "raise":
             raise
         why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        return full("ROW_ERROR", why, (Rejected("rows", "ROW_ERROR", why),))
+        way = full("ROW_ERROR", why, (Rejected("rows", "ROW_ERROR", why),))
+    refresh.account.rebuild(way.code or "")
+    return way
 
 
 T = TypeVar("T")
@@ -165,8 +168,6 @@ class RowRefresh:
             work, audit=lambda staged: self._audit(work, staged, strategy, unique)
         )
         outcome = self._take(option, plan, types, audited)
-        if outcome.rows is not None:
-            self.account.written = (outcome.rows.inserted or 0) + (outcome.rows.deleted or 0)
         return msgspec.structs.replace(outcome, strategy=with_numbers(strategy, self.account))
 
     def situation(self, work: Work, shape: TableFacts) -> Situation:
@@ -299,10 +300,14 @@ class RowRefresh:
         return values
 
     def _audit(self, work: Work, staged: Staged, strategy: Strategy, unique: bool) -> None:
-        """Compare what is staged with the query, if the header asks for it now."""
-        wish = str(self.run.compiled.models[self.name].settings.options.get("row_audit", "off"))
-        wanted = due(wish, work.record.refreshes)
-        if wanted is None or not unique:
+        """Compare what is staged with the query, if the header asks for it now.
+
+        Files can't be pinned: those that were read must be there still, as they were.
+        """
+        check_unchanged(self.run.sources, files_read(self.run, self.name))
+        settings = self.run.compiled.models[self.name].settings
+        wanted = due(str(settings.options.get("row_audit", "off")), work.record.refreshes)
+        if wanted is None or not unique or self.run.kept.get(self.name) or work.record.kept:
             return
         known = {column.name for column in work.base.columns}
         key = strategy.key if strategy.key and known.issuperset(strategy.key) else ()

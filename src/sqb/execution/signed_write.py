@@ -245,10 +245,11 @@ def _published(
         facts = staged_facts(run, staged)
         data, schema, total = _identified(work, staged, facts, written, altered=altered)
         work.audit(staged)
-        done = publish(run, name, work.states, staged, layout, data, schema, total)
         come = written.come
         if come is None:
             come = (total or 0) - (work.record.rows or 0)
+        run.accounts[name].written = come + written.gone
+        done = publish(run, name, work.states, staged, layout, data, schema, total)
         return msgspec.structs.replace(done, rows=Rows(come, written.gone, total))
     except Overtaken as overtaken:
         return adopt(run, name, work.states, overtaken)

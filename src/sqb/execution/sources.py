@@ -64,6 +64,7 @@ class SourceLook:
         self._heads, self._lake_facts = heads, facts
         self._former: dict[str, SourceTable] = {}
         self._documents: dict[str, tuple[FactsCache, str]] = {}
+        self._versions: dict[str, dict[int, Snapshot]] = {}
         self._why: dict[str, str] = {}
         self._physical: dict[str, Physical] = {}
         others = _foreign_heads(compiled, conf, self._why)
@@ -117,7 +118,9 @@ class SourceLook:
     def versions(self, name: str) -> dict[int, Snapshot]:
         """The versions that a table's metadata tells of."""
         cache, location = self._documents[name]
-        return versions(cache.document(location))
+        if location not in self._versions:
+            self._versions[location] = versions(cache.document(location))
+        return self._versions[location]
 
     def schemas(self, name: str) -> dict[int, tuple[Column, ...]]:
         """The columns that a table has and had."""

@@ -74,7 +74,6 @@ class _Schema(msgspec.Struct, rename="kebab"):
 class _Summary(msgspec.Struct, rename="kebab"):
     operation: str | None = None
     total_records: str | None = None
-    total_delete_files: str | None = None
     total_files_size: str | None = None
 
 
@@ -249,9 +248,6 @@ def _table(document: _Document) -> TableFacts:
     orders = {s.order_id: s.fields for s in document.sort_orders}
     summary = head.summary if head is not None else None
     records = summary.total_records if summary is not None else None
-    if summary is not None and summary.total_delete_files not in (None, "0"):
-        # counted are the rows in the files, also those that are marked as deleted
-        records = None
     columns = columns_of(current.fields)
     return TableFacts(
         kind="table",

@@ -10,11 +10,13 @@ from __future__ import annotations
 from sqb.refresh.ir import (
     Aggregate,
     Col,
+    Constants,
     Explode,
     Expr,
     Node,
     Project,
     SetOperation,
+    Single,
     Window,
     inputs,
     output,
@@ -57,5 +59,12 @@ def _visit(one: Node, other: Node, dated: set[Col]) -> None:
         case SetOperation(), SetOperation():
             sides = zip(one.columns, output(one.left), output(one.right), strict=True)
             dated.update(col for col, left, right in sides if left in dated or right in dated)
+        case Constants(), Constants():
+            for rows, others in zip(one.rows, other.rows, strict=True):
+                for col, mine, theirs in zip(output(one), rows, others, strict=True):
+                    judge(col, mine, theirs)
+        case Single(), Single():
+            if one.child != other.child:
+                dated.add(one.column)
         case _:
             pass

@@ -51,8 +51,8 @@ def equality(one: Expr, two: Expr, null_safe: bool, left: Node, right: Node) -> 
 
 
 def push(node: Node, predicate: Expr, equal: Equality | None) -> Node:
-    """A WHERE condition, at the lowest inner join that knows all of its columns."""
-    if not isinstance(node, Join) or not predicate.columns:
+    """A WHERE condition, at the lowest join that knows all of its columns and may apply it."""
+    if not isinstance(node, Join) or node.kind == "full" or not predicate.columns:
         return Filter(node, predicate)
     lefts = frozenset(output(node.left))
     if predicate.columns <= lefts:

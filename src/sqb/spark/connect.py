@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from sqb.errors import SqbError
+from sqb.spark.kinds import ended_by_hand, release
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,12 +75,12 @@ def open_remote(
         from pyspark.sql import SparkSession
         from pyspark.sql.connect.client.retries import DefaultPolicy
 
-        session: SparkSession = SparkSession.builder.remote(remote).create()
+        session: SparkSession = ended_by_hand(SparkSession.builder.remote(remote).create())
         cast("Any", session).client.set_retry_policies([DefaultPolicy(max_retries=retries)])
         version = session.version
     found = _VERSION.match(version)
     if found is None or int(found.group(1)) < _OLDEST_MINOR:
-        session.stop()
+        release(session)
         raise SqbError(
             "J005",
             f"the server at {address.shown} runs Spark {version}",

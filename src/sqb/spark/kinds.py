@@ -110,10 +110,31 @@ def sibling(session: SparkSession) -> SparkSession:
     clone.client.set_retry_policies(remote.client.get_retry_policies())
     _watches[clone] = watch = _Watch()
     clone.registerProgressHandler(watch.hear)
-    return cast("SparkSession", clone)
+    return ended_by_hand(clone)
+
+
+def ended_by_hand(session: SparkSession) -> SparkSession:
+    """A Connect session that only ``release`` closes, never the garbage collector.
+
+    pyspark 4.1 closes a collected session in whatever thread the collector runs in, stopped or not,
+    and waits there for the calls of all others: if that thread holds a lock of gRPC which one of
+    them needs, the process hangs (SPARK-55406).
+    """
+    cast("Any", session).client.close = _left_open
+    return session
+
+
+def _left_open() -> None:
+    """What the collector does to a client: gRPC ends the connection when the channel goes."""
 
 
 def release(session: SparkSession) -> None:
-    """Let go of a sibling: a Connect server keeps each one until it is told, or for an hour."""
-    if is_connect(session):
+    """End a session: a Connect server keeps each one until it is told, or for an hour."""
+    if not is_connect(session):
+        return
+    client = cast("Any", session).client
+    vars(client).pop("close", None)
+    try:
         session.stop()
+    finally:
+        ended_by_hand(session)

@@ -25,7 +25,7 @@ from sqb.errors import SqbError
 from sqb.spark import jvm
 from sqb.spark.jars import cache_dir, extras_of, resolve_jars
 from sqb.spark.java import Java, find_java, java_home_for_spark
-from sqb.spark.kinds import add_tag, interrupt, is_connect, name_jobs
+from sqb.spark.kinds import add_tag, interrupt, is_connect, name_jobs, release
 from sqb.spark.pool import SessionPool
 from sqb.spark.settings import (
     CATALOG_CLASS,
@@ -97,7 +97,7 @@ def start_session(
         try:
             check_session(session, settings, "the Spark Connect server")
         except BaseException:
-            session.stop()
+            release(session)
             raise
         return session
     java = find_java(environ)
@@ -156,7 +156,7 @@ def _options(
 def stop_session(session: SparkSession, *, seconds: float = _STOP_SECONDS) -> None:
     """Stop the session, and wait until its JVM has ended."""
     if is_connect(session):
-        session.stop()
+        release(session)
         return
     from pyspark import SparkContext
 

@@ -68,6 +68,8 @@ class _Reader(Conditions):
         body = self._union()
         if self.take("ORDER BY"):
             self.until({"LIMIT", "OFFSET"})  # a table has no order
+        if self.word() in ("LIMIT", "OFFSET"):
+            raise Unsupported(self.word(), "LIMIT_ORDER")
         if self.at < self.stop:
             raise Unsupported(self.word())
         return Query(tuple(ctes), body)
@@ -141,7 +143,7 @@ class _Reader(Conditions):
                 group, sets = grouped._grouping()
         having = self.conjuncts("HAVING", _ENDS)
         qualify = self.conjuncts("QUALIFY", _ENDS)
-        if self.word() not in ("", "ORDER BY", *_SET_WORDS):
+        if self.word() not in ("", "ORDER BY", "LIMIT", "OFFSET", *_SET_WORDS):
             raise Unsupported(self.word())
         return Select(
             distinct,
@@ -276,14 +278,19 @@ class _Reader(Conditions):
 
     def _joins(self) -> list[Joined]:
         out: list[Joined] = []
+        comma = False
         while True:
             if self.take(","):
                 out.append(Joined("cross", self._relation()))
+                comma = True
                 continue
             if self.word() not in _JOIN_WORDS:
                 return out
             natural = self.take("NATURAL")
             kind = self._join_word()
+            if comma and (natural or kind in ("right", "full")):
+                # it joins what stands behind the comma only
+                raise Unsupported(f"a {'natural' if natural else kind} join behind a comma")
             relation = self._relation()
             on: tuple[Conjunct, ...] = ()
             using: tuple[str, ...] = ()

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sqb.errors import SqbError
 from sqb.execution import content_hash
 from sqb.execution.comparing import as_stored, comparable, content_of, difference
 from sqb.execution.failures import explain
 from sqb.execution.files import bind_files, release_files
+from sqb.execution.kinds.build import kind_in
 from sqb.execution.reading import files_read, statement
 from sqb.execution.run import Run
 from sqb.execution.statement import pinned
@@ -94,8 +94,8 @@ def _by_query(
     found: Verified,
 ) -> Verified:
     """The rows against those of the query on the recorded inputs."""
-    if record.materialized != "table":
-        raise _NotComparableError(f"a table of kind `{record.materialized}` holds more than that")
+    if record.kept or kind_in(run, name).holds_history:
+        raise _NotComparableError("it holds rows that its query does not give back")
     then = _then(run, name, record)
     files = files_read(then, name)
     sent = statement(then, name)
@@ -109,10 +109,11 @@ def _by_query(
         missing = extra = None
         if comparable(query):
             missing, extra = (frame.count() for frame in difference(query, table))
-    except (_NotComparableError, SqbError):
+    except _NotComparableError:
         raise
     except Exception as error:
-        raise explain(error, name, run.compiled.models[name], sent) from error
+        told = explain(error, name, run.compiled.models[name], sent)
+        raise _NotComparableError(f"the query fails: {told.message}") from error
     finally:
         release_files(session, files)
     if wanted is None and missing is None:

@@ -83,7 +83,7 @@ SELECT s.id, s.g, t.total FROM raw.sales s JOIN (SELECT g, sum(v) AS total FROM 
 SELECT s.g, s.id, s.d FROM raw.sales s JOIN (SELECT g, max(d) AS d FROM raw.sales GROUP BY g) m ON s.g = m.g AND s.d = m.d
 
 -- more: one row for all
--- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
+-- by: rows, rows, skip:NET_CHANGE_EMPTY, rows, rows
 SELECT count(*) AS n, sum(v) AS total, max(s) AS last FROM raw.sales
 
 -- more: one row for all, of a table that stands still

@@ -87,5 +87,5 @@ SELECT id, k, name FROM raw.sales NATURAL JOIN raw.still
 SELECT s.id, t.name FROM raw.sales s CROSS JOIN raw.still t WHERE s.g = 5
 
 -- more: a hint is not a source
--- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
+-- by: rows | full:UNSUPPORTED, rows | full:UNSUPPORTED, rows | full:UNSUPPORTED, rows | full:UNSUPPORTED, rows | full:UNSUPPORTED
 SELECT /*+ BROADCAST(d) */ s.id, d.name FROM raw.sales s JOIN raw.dims d ON s.k = d.k

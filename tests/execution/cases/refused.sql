@@ -1,17 +1,17 @@
 -- case: the first rows of an order
--- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
+-- by: rows | full:LIMIT_ORDER | full:UNSUPPORTED, rows | full:LIMIT_ORDER | full:UNSUPPORTED, skip:NET_CHANGE_EMPTY | full:LIMIT_ORDER | full:UNSUPPORTED, rows | full:LIMIT_ORDER | full:UNSUPPORTED, rows | full:LIMIT_ORDER | full:UNSUPPORTED
 SELECT id, v FROM raw.sales ORDER BY v DESC, id LIMIT 3
 
 -- more: rows without an order
--- by: current, full:UNSUPPORTED, full:UNSUPPORTED, current, full:UNSUPPORTED
+-- by: current, full:LIMIT_ORDER | full:UNSUPPORTED, full:LIMIT_ORDER | full:UNSUPPORTED, current, full:LIMIT_ORDER | full:UNSUPPORTED
 SELECT k, name FROM raw.dims LIMIT 100
 
 -- more: subtotals
--- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
+-- by: rows | full:UNSUPPORTED, rows | full:UNSUPPORTED, skip:NET_CHANGE_EMPTY | full:UNSUPPORTED, rows | full:UNSUPPORTED, rows | full:UNSUPPORTED
 SELECT g, k, count(*) AS n FROM raw.sales GROUP BY ROLLUP (g, k)
 
 -- more: a pivot
--- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
+-- by: rows | full:UNSUPPORTED, rows | full:UNSUPPORTED, skip:NET_CHANGE_EMPTY | full:UNSUPPORTED, rows | full:UNSUPPORTED, rows | full:UNSUPPORTED
 SELECT * FROM (SELECT g, k, v FROM raw.sales) PIVOT (sum(v) FOR k IN (1, 2))
 
 -- more: values drawn anew
@@ -19,7 +19,7 @@ SELECT * FROM (SELECT g, k, v FROM raw.sales) PIVOT (sum(v) FOR k IN (1, 2))
 SELECT id, g, 0 * rand() AS r FROM raw.sales
 
 -- more: the file of a row
--- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
+-- by: full:VOLATILE | full:UNSUPPORTED, full:VOLATILE | full:UNSUPPORTED, full:VOLATILE | full:UNSUPPORTED, full:VOLATILE | full:UNSUPPORTED, full:VOLATILE | full:UNSUPPORTED
 SELECT id, length(input_file_name()) * 0 AS n FROM raw.sales
 
 -- case: a free choice below a join
@@ -27,5 +27,5 @@ SELECT id, length(input_file_name()) * 0 AS n FROM raw.sales
 SELECT s.id, o.x FROM raw.sales s JOIN (SELECT g, any_value(x) AS x FROM raw.other WHERE g <> 4 GROUP BY g) o ON s.k = o.g
 
 -- more: strings that only compare as equal
--- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
+-- by: affected_key | full:FREE_CHOICE | full:UNSUPPORTED, affected_key | full:FREE_CHOICE | full:UNSUPPORTED, skip:NET_CHANGE_EMPTY | full:UNSUPPORTED, affected_key | full:FREE_CHOICE | full:UNSUPPORTED, affected_key | full:FREE_CHOICE | full:UNSUPPORTED
 SELECT collate(s, 'UTF8_LCASE') AS s, count(*) AS n FROM raw.sales GROUP BY collate(s, 'UTF8_LCASE')

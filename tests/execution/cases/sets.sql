@@ -47,21 +47,21 @@ SELECT s.id, s.g FROM raw.sales s WHERE NOT EXISTS (SELECT 1 FROM raw.other o WH
 SELECT s.id, s.k FROM raw.sales s WHERE s.k IN (SELECT d.k FROM raw.dims d WHERE d.lo > 0)
 
 -- case: NOT IN with NULLs
--- by: full:NOT_IN_NULL, full:NOT_IN_NULL, full:NOT_IN_NULL, full:NOT_IN_NULL, full:NOT_IN_NULL
+-- by: rows | full:NOT_IN_NULL, rows | full:NOT_IN_NULL, skip:NET_CHANGE_EMPTY | full:NOT_IN_NULL, rows | full:NOT_IN_NULL, rows | full:NOT_IN_NULL
 SELECT s.id, s.k FROM raw.sales s WHERE s.k NOT IN (SELECT d.k FROM raw.dims d WHERE d.lo > 0)
 
 -- case: a scalar that moves
--- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
+-- by: rows | full:SCALAR_SUBQUERY_CHANGED | full:UNSUPPORTED, rows | full:SCALAR_SUBQUERY_CHANGED | full:UNSUPPORTED, skip:NET_CHANGE_EMPTY | full:UNSUPPORTED, rows | full:SCALAR_SUBQUERY_CHANGED | full:UNSUPPORTED, rows | full:SCALAR_SUBQUERY_CHANGED | full:UNSUPPORTED
 SELECT id, v FROM raw.sales WHERE v > (SELECT min(lo) FROM raw.dims)
 
 -- more: a scalar that does not move
--- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
+-- by: rows | full:UNSUPPORTED, rows | full:UNSUPPORTED, skip:NET_CHANGE_EMPTY | full:UNSUPPORTED, rows | full:UNSUPPORTED, rows | full:UNSUPPORTED
 SELECT id, v FROM raw.sales WHERE k >= (SELECT min(k) FROM raw.still)
 
 -- more: a correlated scalar
--- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
+-- by: rows | full:UNSUPPORTED, rows | full:UNSUPPORTED, skip:NET_CHANGE_EMPTY | full:UNSUPPORTED, rows | full:UNSUPPORTED, rows | full:UNSUPPORTED
 SELECT s.id, (SELECT count(*) FROM raw.other o WHERE o.g = s.g) AS n FROM raw.sales s
 
 -- more: IN under OR
--- by: full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED, full:UNSUPPORTED
+-- by: rows | full:UNSUPPORTED, rows | full:UNSUPPORTED, skip:NET_CHANGE_EMPTY | full:UNSUPPORTED, rows | full:UNSUPPORTED, rows | full:UNSUPPORTED
 SELECT id FROM raw.sales WHERE g = 2 OR k IN (SELECT k FROM raw.dims)

@@ -43,7 +43,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "publish_mode": plan.publish_mode,
         "summary": plan.summary(),
         "nodes": [planned_node(node) for node in plan.nodes],
-        "warnings": msgspec.to_builtins(plan.warnings),
+        "warnings": list(msgspec.to_builtins(plan.warnings)),
     }
 
 
@@ -63,7 +63,7 @@ def build_document(result: BuildResult, seconds: float) -> dict[str, Any]:
     }
     results = {node.name: node for node in result.nodes}
     told = [warning for node in result.nodes for warning in node.warnings]
-    document["warnings"] += msgspec.to_builtins(told)
+    document["warnings"] = [*document["warnings"], *msgspec.to_builtins(told)]
     document["nodes"] = [
         planned_node(node) | _ended(node, results[node.name]) for node in result.plan.nodes
     ]

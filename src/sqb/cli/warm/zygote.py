@@ -385,7 +385,7 @@ def _first_query(remote: str, close: Any) -> NoReturn:
     try:
         close()
         from sqb.spark.connect import open_remote
-        from sqb.spark.kinds import sibling
+        from sqb.spark.kinds import release, sibling
 
         with tempfile.TemporaryDirectory(prefix="sqb-warm-") as scratch:
             root = open_remote(remote)
@@ -398,8 +398,8 @@ def _first_query(remote: str, close: Any) -> NoReturn:
                 frame = session.sql("SELECT id % 3 AS k, count(*) AS n FROM range(9) GROUP BY 1")
                 frame.writeTo("sqb_warm_up.db.t").using("iceberg").createOrReplace()
                 session.table("sqb_warm_up.db.t").collect()
-            session.stop()
-            root.stop()
+            release(session)
+            release(root)
         code = 0
     finally:
         os._exit(code)

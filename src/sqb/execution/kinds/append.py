@@ -7,7 +7,6 @@ lookups on both sides. Nothing is ever taken away.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -40,9 +39,6 @@ from sqb.refresh.strategies import Append, BagMerge, Choice, Option, Situation
 from sqb.sql.fragments import Unsupported
 from sqb.state.record import Record
 
-if TYPE_CHECKING:
-    pass
-
 #: Values that are another for every row and run: two evaluations have no row in common.
 _NEVER_EQUAL = frozenset({"rand", "randn", "random", "uuid", "shuffle"})
 _NEVER_EQUAL |= {"monotonically_increasing_id"}
@@ -62,6 +58,7 @@ def carry(job: Job) -> Outcome:
         why = f"{way.strategy.why if way.strategy else ''}; {refresh.told}"
         strategy = way.strategy and msgspec.structs.replace(way.strategy, why=why)
         return msgspec.structs.replace(way, strategy=strategy)
+    job.run.accounts[job.name].rebuild(way.code or "")
     done, told = _difference(job)
     why = f"the query on the old and on the new rows, compared in full ({way.why}); {told}"
     strategy = Strategy("difference", why, rejected=way.rejected, code=way.code)
@@ -114,14 +111,13 @@ class AppendRefresh(RowRefresh):
         return at_moment(self.run, self.name, self.job.moment, self._ask)
 
     def sources(self, record: Record, plan: Plan) -> dict[str, Source]:
-        found = sources_of(self.run, record, plan.root)
+        found = sources_of(self.run, record, plan.root, fresh=self.job.forward)
         changed = [name for name, source in found.items() if source.change.way != "none"]
-        left_out = _fresh(self.job, record, found)
         if self.job.kind.append_from:
             drivers = drivers_named(self.job)
-            left_out |= {name for name in changed if name not in drivers}
+            left_out = {name for name in changed if name not in drivers}
         else:
-            left_out |= lookups(plan.root, changed, declared_keys(self.run), self._unique)
+            left_out = set(lookups(plan.root, changed, declared_keys(self.run), self._unique))
         self.told = told(found, left_out)
         return {name: _still(s) if name in left_out else s for name, s in found.items()}
 
@@ -201,13 +197,6 @@ def drivers_named(job: Job) -> set[str]:
     return drivers
 
 
-def _fresh(job: Job, record: Record, found: Mapping[str, Source]) -> set[str]:
-    """Tables that an older definition did not read: a log takes their rows from now on."""
-    if not job.forward:
-        return set()
-    return {name for name in found if name not in record.read() and name not in record.pins}
-
-
 def _still(source: Source) -> Source:
     """A source whose change is left out: it is now what it is on both sides."""
     at = source.facts.snapshot_id if source.facts is not None else None
@@ -220,21 +209,20 @@ def _difference(job: Job) -> tuple[Outcome, str]:
     volatile = _NEVER_EQUAL.intersection(run.expected(job.name).volatile)
     if volatile:
         raise Lost("VOLATILE", f"{min(volatile)}() gives every row another value in every run")
+    tables, were_views = _tables_then(run, record, job.name)
     found = {
-        name: source_of(run, record, name, (), same_columns=False)
-        for name in tables_read(run, job.name)
+        name: source_of(run, record, name, (), same_columns=False, fresh=job.forward)
+        for name in tables
     }
-    left_out = _fresh(job, record, found)
-    if job.kind.append_from:
-        left_out |= set(found) - drivers_named(job)
-    else:
-        left_out |= _lookups(job, found)
+    left_out = set(found) - drivers_named(job) if job.kind.append_from else _lookups(job, found)
     for name in sorted(set(found) - left_out):
         source = found[name]
         if source.change.way == "unknown" or not (source.readable or source.change.way == "none"):
             raise Lost("HISTORY_GAP", f"{name}: {source.change.reason or 'no older version'}")
 
     def then(name: str, travels: bool) -> tuple[str, bool]:
+        if name in were_views and not travels:
+            return f"(\n{statement(run, name, then).text}\n)", True
         source = found.get(name)
         if source is None or name in left_out or source.change.way == "none" or travels:
             return run.read(name, travels)
@@ -255,6 +243,23 @@ def _difference(job: Job) -> tuple[Outcome, str]:
         return done, told(found, left_out)
     finally:
         steps.close()
+
+
+def _tables_then(run: Run, record: Record, name: str) -> tuple[list[str], set[str]]:
+    """The tables behind a model as it was built, and the models above it that were views then.
+
+    A view that has become a table since had no rows of its own: its query tells what they were.
+    """
+    tables: dict[str, None] = {}
+    were_views: set[str] = set()
+    for table in tables_read(run, name):
+        if table in run.compiled.models and record.read().get(table, "").startswith("v:"):
+            inner, others = _tables_then(run, record, table)
+            tables |= dict.fromkeys(inner)
+            were_views |= {table, *others}
+        else:
+            tables[table] = None
+    return list(tables), were_views
 
 
 def _lookups(job: Job, found: Mapping[str, Source]) -> set[str]:

@@ -69,11 +69,16 @@ def build_kind(job: Job) -> Outcome:
 
 
 def _views_moved(job: Job) -> bool:
-    """Is a view that it reads another than the one it was built from?"""
-    record = job.run.situation.recorded[job.name]
-    views = [item for item in record.inputs if item.data.startswith("v:")]
-    states = job.states
-    return any(v.name not in states or states[v.name].version != v.version for v in views)
+    """Is a view or an expression that it reads another than the one it was built from?"""
+    for item in job.run.situation.recorded[job.name].inputs:
+        state = job.states.get(item.name)
+        if state is None:
+            return True
+        defined = {"v:": (state.version, item.version), "e:": (state.schema, item.schema)}
+        now, before = defined.get(item.data[:2], ("", ""))
+        if now != before:
+            return True
+    return False
 
 
 def _missing(job: Job) -> tuple[PlanWarning, ...]:

@@ -10,6 +10,7 @@ import msgspec
 
 from sqb.errors import SqbError
 from sqb.execution.content_hash import quote
+from sqb.execution.files import check_unchanged
 from sqb.execution.run import Run
 from sqb.execution.signed_write import Work
 from sqb.execution.table import Layout
@@ -58,7 +59,17 @@ class Job(msgspec.Struct, frozen=True):
         """The table that stands."""
         situation = self.run.situation
         record, base = situation.recorded[self.name], situation.relations[self.name]
-        return Work(self.run, self.session, self.name, self.states, self.layout, record, base)
+        run, files = self.run, self.files
+        return Work(
+            run,
+            self.session,
+            self.name,
+            self.states,
+            self.layout,
+            record,
+            base,
+            audit=lambda _: check_unchanged(run.sources, files),
+        )
 
     def rows(self) -> DataFrame:
         """All rows of the query, not computed yet."""

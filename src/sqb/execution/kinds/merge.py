@@ -6,7 +6,6 @@ With ``deletes keep`` the rows of keys that vanished from the query stay.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -48,9 +47,6 @@ from sqb.refresh.strategies import (
 )
 from sqb.state.record import Record
 
-if TYPE_CHECKING:
-    pass
-
 
 def rebuild(job: Job) -> Outcome:
     """The rows of the query replace what is there."""
@@ -71,6 +67,7 @@ def carry(job: Job) -> Outcome:
     way = refresh_rows(MergeRefresh(job))
     if isinstance(way, Outcome):
         return way
+    job.run.accounts[job.name].rebuild(way.code or "")
     if not job.kind.keeps:
         job.run.kept[job.name] = ""
         return msgspec.structs.replace(rebuild(job), strategy=way)

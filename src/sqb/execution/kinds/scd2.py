@@ -76,6 +76,7 @@ def carry(job: Job) -> Outcome:
             return msgspec.structs.replace(done, strategy=strategy)
     finally:
         restricted.close()
+    job.run.accounts[job.name].rebuild(way.code or "")
     steps = steps_of(job)
     try:
         done = _compare(job, work, steps, steps.compute(NEW, job.rows()))

@@ -38,6 +38,7 @@ def carry(job: Job) -> Outcome:
     way = refresh_rows(refresh)
     if isinstance(way, Outcome):
         return way
+    job.run.accounts[job.name].rebuild(way.code or "")
     done = _by_groups(job, way)
     return done or msgspec.structs.replace(rebuild(job), strategy=way)
 
