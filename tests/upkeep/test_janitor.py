@@ -168,6 +168,20 @@ def test_a_relation_that_something_reads_stays(lake: SmallLake) -> None:
     assert ("dev.b", "dev.c reads it") in [(k.place, k.why) for k in seen.kept]
 
 
+def test_a_relation_that_was_read_once_goes(lake: SmallLake) -> None:
+    for name in ("b", "c"):
+        lake.build(name, [1], record=False)
+    facts = read_facts(lake.head("c").location)
+    reader = of(STAMP, node="c", uuid=facts.uuid, snapshot=facts.snapshot_id, owner="small/dev")
+    reading = of(reader, inputs=(Consumed("b", "", "", "", "dev.b"),))
+    with lake.ice.load_table("dev.c").transaction() as change:
+        change.set_properties({"sqb.stamp": encode(reading)})
+    assert not survey(lake.upkeep(), scope("c")).findings
+    # a later run read something else, and got the same rows
+    lake.store.append([Fingerprint(of(reader, ts=200), "lake", "dev", "c", "d")], [], {})
+    assert list(found(lake, "c")["relation"]) == ["dev.b"]
+
+
 @pytest.mark.parametrize(
     ("sql", "stays"),
     [

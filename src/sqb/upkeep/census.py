@@ -15,7 +15,7 @@ from sqb.lake.metadata import TableFacts
 from sqb.lake.staging import STAGE_SUFFIX, live_leases
 from sqb.project.config import JanitorConfig
 from sqb.project.durations import duration_seconds
-from sqb.state.record import Record, decode
+from sqb.state.record import Record, decode, truth
 from sqb.state.store import StateStore
 from sqb.state.tables import FINGERPRINTS
 from sqb.upkeep.needed import Needs
@@ -27,12 +27,15 @@ STATE_PREFIX = "_sqlbuild_"
 class Census(msgspec.Struct, frozen=True):
     """One look at everything that may need a file of the lake.
 
-    ``leases`` are the stage schemas in which a build runs, with the moment since when.
+    ``records`` are the stamps; ``truths`` what is known of each relation now, which a run that left
+    it as it was may have recorded later. ``leases`` are the stage schemas in which a build runs,
+    with the moment since when.
     """
 
     heads: dict[tuple[str, str], Head]
     facts: dict[tuple[str, str], TableFacts]
     records: dict[tuple[str, str], Record]
+    truths: dict[tuple[str, str], Record]
     needs: Needs
     leases: dict[str, float]
     now: float
@@ -96,7 +99,23 @@ def take(
             snapshots |= set(record.pins.values())
     since = min([now, *leases.values()]) - grace
     needs = Needs(frozenset(s for s in snapshots if s is not None), int(since * 1000))
-    return Census(heads, known, records, needs, leases, now)
+    truths = _truths(known, records, rows)
+    return Census(heads, known, records, truths, needs, leases, now)
+
+
+def _truths(
+    known: Mapping[tuple[str, str], TableFacts],
+    records: Mapping[tuple[str, str], Record],
+    rows: Iterable[Record],
+) -> dict[tuple[str, str], Record]:
+    newest: dict[str, Record] = {}
+    for row in rows:
+        if row.uuid not in newest or newest[row.uuid].ts < row.ts:
+            newest[row.uuid] = row
+    found = {
+        key: truth(stamp, newest.get(stamp.uuid), known[key]) for key, stamp in records.items()
+    }
+    return {key: record for key, record in found.items() if record is not None}
 
 
 def _relations(

@@ -64,7 +64,7 @@ def _use(census: Census, key: Place, leaving: Collection[Place]) -> str | None:
         return "a build is running"
     place = ".".join(key)
     mine = census.facts[key]
-    for other, record in census.records.items():
+    for other, record in census.truths.items():
         if other not in leaving and any(item.place == place for item in record.inputs):
             return f"{'.'.join(other)} reads it"
     for other, facts in census.facts.items():
