@@ -148,7 +148,7 @@ class _Judged:
         self.script = Script(bound.relation, quote)
         sizes = sizes_of(base, record, sources)
         types = _types(plan, sources, fill)
-        situation = Situation(plan, changes, types, old_versions(sources))
+        situation = Situation(plan, changes, types, old_versions(sources), run.ansi)
         self.option: Option | None = None
         self.able: Option | None = None
         self.strategy = self._strategy(run, record, situation, sizes, sources)

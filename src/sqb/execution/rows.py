@@ -179,7 +179,7 @@ class RowRefresh:
         self._steps = steps = Steps(self.session, script)
         types = types_of(plan, script, steps)
         _same_shape(shape, plan, types, self._ask_names)
-        situation = Situation(plan, reads.bind(steps), types, old_versions(sources))
+        situation = Situation(plan, reads.bind(steps), types, old_versions(sources), self.run.ansi)
         self.sizes = counted(self.sizes, situation.changes)
         return situation
 

@@ -19,7 +19,7 @@ from sqb.execution.sources import SourceLook
 from sqb.execution.statement import full_name, pinned
 from sqb.execution.volume import bytes_behind
 from sqb.identity.data_id import UNKNOWN, InputState, source_data, view_state
-from sqb.identity.expected import Expected, compose_version
+from sqb.identity.expected import Expected, compose_version, session_conf
 from sqb.lake.catalog import Head
 from sqb.lake.facts import FactsCache
 from sqb.lake.lake import Lake
@@ -160,6 +160,11 @@ class Run:
             return record if record is not None and record.materialized == "view" else None
 
         return as_consumed(states, kept, view, self.state, self.situation.constants), kept
+
+    @property
+    def ansi(self) -> bool:
+        """Does a sum that is too large fail, as the standard says, and not become NULL?"""
+        return session_conf(self.config.spark.conf)["spark.sql.ansi.enabled"].lower() == "true"
 
     def refresh_of(self, name: str) -> str:
         """How a model may be refreshed: as this run wishes, else as its header says."""
