@@ -198,3 +198,33 @@ def test_partitions_that_changed_are_replaced_whole(bench: Workbench) -> None:
     node = refreshed(bench, "m", sql)
     assert node.status == "unchanged"
     assert bench.told() == {}
+
+
+def test_names_that_differ_in_case_alone_are_left_to_spark(bench: Workbench) -> None:
+    orders(bench)
+    conf = '[spark.conf]\n"spark.sql.caseSensitive" = "true"\n'
+    bench.write("sqlbuild_project.toml", bench.toml(conf))
+    bench.model("m", "SELECT id, customer FROM {raw}.orders")
+    bench.build()
+    bench.sql("INSERT INTO lake.{raw}.orders VALUES (300, 44, 1, DATE'2026-01-02')")
+    node = refreshed(bench, "m", "SELECT id, customer FROM {raw}.orders")
+    assert (node.strategy and node.strategy.code) == "UNSUPPORTED"
+
+
+def test_a_sub_query_whose_value_stays_is_no_change(bench: Workbench) -> None:
+    orders(bench)
+    sql = (
+        "SELECT id, amount FROM {raw}.orders "
+        "WHERE amount > (SELECT MAX(amount) / 2 FROM {raw}.orders)"
+    )
+    bench.model("m", sql)
+    bench.build()
+    bench.sql("INSERT INTO lake.{raw}.orders VALUES (300, 4, 120, NULL), (301, 4, 2, NULL)")
+    node = refreshed(bench, "m", sql)
+    assert node.strategy is not None
+    assert node.strategy.name == "append", node.strategy
+    assert node.rows is not None
+    assert node.rows.inserted == 1
+    bench.sql("INSERT INTO lake.{raw}.orders VALUES (302, 4, 1000, NULL)")
+    node = refreshed(bench, "m", sql)
+    assert (node.strategy and node.strategy.code) == "SCALAR_SUBQUERY_CHANGED"

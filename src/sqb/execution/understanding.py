@@ -51,6 +51,8 @@ def understand(run: Run, name: str, before: Mapping[str, str], ask: AskColumns) 
 
 
 def _plan(run: Run, query: Query, constants: Mapping[str, str], ask: AskColumns) -> Plan:
+    if run.config.spark.conf.get("spark.sql.caseSensitive", "false").lower() == "true":
+        raise Unsupported("names that differ in case alone")
     text, lookup = _prepared(run, query, constants, ask)
     return build(text, structure(split(text)), lookup)
 
