@@ -11,9 +11,9 @@ from sqb.errors import SqbError
 from sqb.execution.describe import describe
 from sqb.execution.events import BuildResult, Event, Listener, NodeResult, untouched
 from sqb.execution.nodes import amend, build_node, still_current
+from sqb.execution.outcome import Outcome
 from sqb.execution.run import Run
 from sqb.execution.scheduler import run_all
-from sqb.execution.table import Outcome
 from sqb.hashing import digest
 from sqb.identity.expected import session_conf
 from sqb.lake.failpoints import reached

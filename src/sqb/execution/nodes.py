@@ -13,11 +13,12 @@ from sqb.execution.failures import explain
 from sqb.execution.files import bind_files, release_files
 from sqb.execution.kinds.build import build_kind, guard_history, kind_in
 from sqb.execution.kinds.job import Job
+from sqb.execution.outcome import Layout, Outcome
 from sqb.execution.reading import files_read, statement, view_statement
 from sqb.execution.rows import RowRefresh, refresh_rows
 from sqb.execution.run import Published, Run
 from sqb.execution.seed import build_seed
-from sqb.execution.table import Layout, Outcome, write_table
+from sqb.execution.table import write_table
 from sqb.execution.telling import with_numbers
 from sqb.execution.view import build_view
 from sqb.hashing import digest

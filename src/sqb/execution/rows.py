@@ -18,6 +18,7 @@ from sqb.errors import SqbError
 from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
 from sqb.execution.content_hash import quote
 from sqb.execution.files import check_unchanged
+from sqb.execution.outcome import Layout, Outcome
 from sqb.execution.reading import files_read, statement
 from sqb.execution.row_audit import audit_rows, due
 from sqb.execution.run import Run
@@ -32,7 +33,6 @@ from sqb.execution.signed_write import (
 )
 from sqb.execution.sizes import counted, sizes_of
 from sqb.execution.steps import Keys, Steps, kinds_of, literal_of, ranged
-from sqb.execution.table import Layout, Outcome
 from sqb.execution.telling import full, is_partition, refusals, told, with_numbers
 from sqb.execution.understanding import understand
 from sqb.identity.data_id import InputState

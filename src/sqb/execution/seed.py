@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqb.errors import SqbError
 from sqb.execution.content_hash import quote
+from sqb.execution.outcome import Layout, Outcome
 from sqb.execution.run import Run
-from sqb.execution.table import Layout, Outcome, write_table
+from sqb.execution.table import write_table
 from sqb.identity.data_id import InputState
 from sqb.project.seeds import Seed
 

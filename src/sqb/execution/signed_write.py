@@ -15,18 +15,16 @@ import msgspec
 from sqb.execution import content_hash
 from sqb.execution.content_hash import quote
 from sqb.execution.events import Rows
+from sqb.execution.outcome import Layout, Outcome
+from sqb.execution.overtaking import adopt, refuse_overtaken
 from sqb.execution.run import Run
 from sqb.execution.statement import full_name
 from sqb.execution.steps import Range, Steps, kinds_of, ranges, ranging
 from sqb.execution.table import (
     SNAPSHOT_PROPERTY,
-    Layout,
-    Outcome,
-    adopt,
     identified,
     publish,
     redress,
-    refuse_overtaken,
     staged_facts,
     unchanged,
     watched,

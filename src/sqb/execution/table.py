@@ -12,6 +12,8 @@ from sqb.execution import content_hash
 from sqb.execution.content_hash import quote
 from sqb.execution.events import Rows
 from sqb.execution.files import check_unchanged
+from sqb.execution.outcome import Layout, Outcome
+from sqb.execution.overtaking import adopt, refuse_overtaken
 from sqb.execution.run import Published, Run
 from sqb.execution.statement import full_name, literal
 from sqb.hashing import digest
@@ -24,10 +26,8 @@ from sqb.lake.publish import FRESH_TABLE_PROPERTIES, Overtaken
 from sqb.lake.shape import Shape
 from sqb.lake.staging import Staged
 from sqb.lake.types import iceberg_schema, spark_type
-from sqb.planning.plan import PlanWarning, Strategy
-from sqb.planning.situation import bound
 from sqb.state.definition import pack
-from sqb.state.record import Record, decode, encode, untouched
+from sqb.state.record import Record, encode, untouched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
@@ -37,25 +37,6 @@ SNAPSHOT_PROPERTY = "snapshot-property."
 
 _BRANCH_WRITES = 4
 _NUMBER_TAKEN = "Cannot add snapshot with sequence number"
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """How bringing a relation up to date ended: what stands now, and whether it is new."""
-
-    published: Published
-    status: str
-    rows: Rows | None = None
-    amended: bool = False
-    strategy: Strategy | None = None
-    warnings: tuple[PlanWarning, ...] = ()
-
-
-class Layout(msgspec.Struct, frozen=True):
-    """How a table is stored: partitioning, order, properties."""
-
-    partitioned_by: tuple[str, ...] = ()
-    sorted_by: tuple[str, ...] = ()
-    properties: dict[str, str] = {}
 
 
 def write_table(
@@ -418,48 +399,3 @@ def publish(
     deleted = before.rows if before is not None and before.materialized != "view" else None
     rows = Rows(count, deleted or 0, count)
     return Outcome(Published(head, facts, made[-1]), "success", rows)
-
-
-def refuse_overtaken(run: Run, name: str, base: Head | None) -> None:
-    """Raise ``Overtaken`` if ``base`` is not what the plan saw, compactions and properties aside.
-
-    Between plan and work lies the time that Spark and the upstream models take: a build that
-    published meanwhile would be overwritten with what was planned before it.
-    """
-    expected = run.expected(name)
-    planned = run.heads.get((expected.namespace, expected.relation))
-    if base is None or base == planned:
-        return
-    if planned is None or planned.kind != base.kind:
-        raise Overtaken(base)
-    before, now = run.facts.get(planned.location), run.facts.get(base.location)
-    same = before.uuid == now.uuid and before.data_snapshot_id == now.data_snapshot_id
-    if not same or before.shape != now.shape:
-        raise Overtaken(base)
-
-
-def adopt(run: Run, name: str, states: Mapping[str, InputState], overtaken: Overtaken) -> Outcome:
-    """Someone published first: take their result if it is the same, else fail and name them."""
-    expected, winner = run.expected(name), overtaken.winner
-    record = None
-    if winner is not None:
-        facts = run.facts.get(winner.location)
-        record = decode(facts.stamp)
-        ours = {n: s.data for n, s in states.items()}
-        if (
-            record is not None
-            and record.uuid == facts.uuid
-            and untouched(record, facts)
-            and (record.query, record.config) == (expected.query, expected.config)
-            and {c.name: c.data for c in record.inputs} == ours
-            and record.constants == bound(expected, run.situation.constants)
-        ):
-            return Outcome(Published(winner, facts, record), "current", Rows(0, 0, record.rows))
-    who = f"build {record.run}" if record is not None else "someone else"
-    raise SqbError(
-        "L003",
-        f"`{name}` was changed by {who} while this build ran",
-        file=expected.path,
-        help="nothing was overwritten; run `sqb build` again to build on top of it",
-        exit_code=1,
-    )

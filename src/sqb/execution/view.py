@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sqb.execution.content_hash import quote
+from sqb.execution.outcome import Outcome
+from sqb.execution.overtaking import adopt, refuse_overtaken
 from sqb.execution.reading import view_statement
 from sqb.execution.run import Published, Run
-from sqb.execution.table import Outcome, adopt, refuse_overtaken
 from sqb.identity.data_id import InputState, view_state
 from sqb.lake.describe import Description, decode, properties, with_docs
 from sqb.lake.metadata import DEFINITION, TableFacts

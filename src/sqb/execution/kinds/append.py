@@ -15,6 +15,7 @@ from sqb.execution.change_sets import Source, source_of, sources_of
 from sqb.execution.content_hash import quote
 from sqb.execution.kinds.job import Job
 from sqb.execution.kinds.whole import aligned, altering, evolution, netted, steps_of
+from sqb.execution.outcome import Outcome
 from sqb.execution.reading import statement, tables_read
 from sqb.execution.rows import RowRefresh, refresh_rows
 from sqb.execution.run import Run
@@ -22,7 +23,7 @@ from sqb.execution.signed_write import Alter, Change, Work, measured, write_chan
 from sqb.execution.sizes import sizes_of
 from sqb.execution.statement import projected
 from sqb.execution.steps import Steps
-from sqb.execution.table import Outcome, write_table
+from sqb.execution.table import write_table
 from sqb.execution.understanding import at_moment
 from sqb.planning.plan import PlanWarning, Strategy
 from sqb.planning.row_gates import refuse

@@ -8,8 +8,8 @@ import msgspec
 
 from sqb.execution.kinds import append, merge, scd2, tracked
 from sqb.execution.kinds.job import Job, lost
+from sqb.execution.outcome import Outcome
 from sqb.execution.run import Run
-from sqb.execution.table import Outcome
 from sqb.planning.own_change import definition_change
 from sqb.planning.plan import PlannedNode, PlanWarning
 from sqb.refresh.kinds import HISTORY, Kind, Lost, Standing, kept_by, kind_of, way_of

@@ -11,9 +11,9 @@ import msgspec
 from sqb.errors import SqbError
 from sqb.execution.content_hash import quote
 from sqb.execution.files import check_unchanged
+from sqb.execution.outcome import Layout
 from sqb.execution.run import Run
 from sqb.execution.signed_write import Work
-from sqb.execution.table import Layout
 from sqb.identity.constants import CLOCK, clock
 from sqb.identity.data_id import InputState
 from sqb.planning.plan import PlannedNode

@@ -23,10 +23,11 @@ from sqb.execution.kinds.whole import (
     steps_of,
     write,
 )
+from sqb.execution.outcome import Outcome
 from sqb.execution.rows import RowRefresh, refresh_rows
 from sqb.execution.signed_write import Change, Work
 from sqb.execution.steps import keys_of
-from sqb.execution.table import Outcome, write_table
+from sqb.execution.table import write_table
 from sqb.planning.plan import Strategy
 from sqb.planning.row_gates import refuse
 from sqb.refresh.build import Plan

@@ -24,10 +24,11 @@ from sqb.execution.kinds.whole import (
     steps_of,
     write,
 )
+from sqb.execution.outcome import Outcome
 from sqb.execution.rows import attempt
 from sqb.execution.signed_write import Work, keep_rows
 from sqb.execution.steps import Steps
-from sqb.execution.table import Outcome, write_table
+from sqb.execution.table import write_table
 from sqb.execution.understanding import AskColumns, at_moment
 from sqb.planning.plan import Strategy
 from sqb.refresh.dated import dated_columns

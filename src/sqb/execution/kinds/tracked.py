@@ -17,8 +17,9 @@ from sqb.execution.kinds.whole import (
     steps_of,
     write,
 )
+from sqb.execution.outcome import Outcome
 from sqb.execution.rows import RowRefresh, refresh_rows
-from sqb.execution.table import Outcome, write_table
+from sqb.execution.table import write_table
 from sqb.planning.plan import Strategy
 from sqb.refresh.evolution import Evolution
 from sqb.refresh.strategies import groupable

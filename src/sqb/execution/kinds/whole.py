@@ -10,9 +10,9 @@ import msgspec
 from sqb.errors import SqbError
 from sqb.execution.content_hash import quote
 from sqb.execution.kinds.job import Job
+from sqb.execution.outcome import Outcome
 from sqb.execution.signed_write import Alter, Work, measured, write_change
 from sqb.execution.steps import Steps
-from sqb.execution.table import Outcome
 from sqb.lake.types import iceberg_schema, spark_type
 from sqb.refresh.evolution import Evolution, Misfit, evolve
 from sqb.refresh.script import COPIES, WEIGHT, Script
