@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 from sqb.api import Project
 from sqb.errors import SqbError
+from sqb.upkeep.upkeep import schemas_of
 
 QUERY = "SELECT g,\n  SUM(x) AS s\nFROM raw.t\nGROUP BY g\nHAVING SUM(x) > 1"
 
@@ -81,9 +84,37 @@ def test_an_edit_behind_the_groups_leaves_them(tmp_path: Path) -> None:
     assert before["m__s1"].version != other.expected["m__s1"].version
 
 
-def test_the_cache_gives_the_same_project(tmp_path: Path) -> None:
+REUSED = """
+import sys
+from sqb.api import Project
+found = Project(sys.argv[1])
+assert "m__s1" in found.expected
+print("sqlglot" in sys.modules)
+"""
+
+
+def test_the_cache_gives_the_same_project_without_a_parser(tmp_path: Path) -> None:
     first = project(tmp_path, FILES).compiled
     assert project(tmp_path, FILES).compiled == first
+    out = subprocess.run(
+        [sys.executable, "-c", REUSED, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )
+    assert out.stdout.strip() == "False"
+
+
+def test_upkeep_looks_at_row_state_also_where_it_ended(tmp_path: Path) -> None:
+    files = {"models/a.sql": "MODEL (schema mart);\nSELECT 1 AS a"}
+    found = project(tmp_path, files)
+    assert schemas_of(found.config, found.expected) == (
+        "dev",
+        "dev__sqb_state",
+        "dev_mart",
+        "dev_mart__sqb_state",
+    )
 
 
 def test_definition_and_lines_are_those_of_the_file(tmp_path: Path) -> None:

@@ -353,9 +353,10 @@ class _Splitter:
             text.add(f" AS {quoted(name)}, ", key.start)
         for n, (name, kept) in enumerate(self.aggregates.columns):
             text.add(", " * (n > 0), self.begin)
+            at = next((part[0] for part in kept.parts if not isinstance(part, str)), self.begin)
             for part in kept.parts:
                 if isinstance(part, str):
-                    text.add(part, self.begin)
+                    text.add(part, at)
                 else:
                     text.copy(*part)
             text.add(f" AS {quoted(name)}", self.begin)

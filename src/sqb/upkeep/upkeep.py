@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sqb.compile.compiler import STATE_SUFFIX
 from sqb.compile.nodes import Compiled
 from sqb.identity.constants import clock
 from sqb.identity.expected import Expected, namespaces_of
@@ -20,6 +21,13 @@ from sqb.upkeep.janitor import Scope, Survey
 
 if TYPE_CHECKING:
     from sqb.spark.pool import SessionPool
+
+
+def schemas_of(config: Config, expected: Mapping[str, Expected]) -> tuple[str, ...]:
+    """The schemas to look after: those of nodes, and of row state, also where it ended."""
+    written = namespaces_of(config, expected)
+    states = {f"{name}{STATE_SUFFIX}" for name in written if not name.endswith(STATE_SUFFIX)}
+    return tuple(sorted({*written, *states}))
 
 
 class Upkeep:
@@ -38,7 +46,7 @@ class Upkeep:
         self._lake = Lake(catalog, facts, store, config.janitor)
         self._scope = Scope(
             owner=owner_of(config),
-            schemas=tuple(namespaces_of(config, expected)),
+            schemas=schemas_of(config, expected),
             nodes=frozenset((e.namespace, e.relation) for e in expected.values()),
             disabled=compiled.disabled,
             now=clock(environ).timestamp(),
