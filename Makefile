@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: install demo test test-catalogs test-cluster proof fuzz check format lock clean
-.PHONY: bench bench-plan bench-build bench-start bench-life
+.PHONY: bench bench-plan bench-build bench-start bench-life bench-rows
 
 install: $(STAMP)
 
@@ -80,6 +80,12 @@ bench-build: install
 
 bench-start: install
 	$(BIN)/python benchmarks/start.py
+
+# Refreshing by rows against rebuilding, at ROWS lines; and the queries of TPC-H.
+ROWS ?= 400000
+bench-rows: install
+	$(BIN)/python benchmarks/rows.py --rows $(ROWS)
+	$(BIN)/python benchmarks/tpch.py
 
 # One lock for all supported Pythons, with markers where they differ.
 lock:
