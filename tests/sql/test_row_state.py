@@ -278,14 +278,18 @@ class Queries:
             *(f"{call} > 1" for call in made),
             *(f"r{n} IS NOT NULL" for n in range(len(shown))),
         ]
+        groups = ", ".join(keys)
         if keys and self.rng.random() < 0.8:
+            numbers = ", ".join(str(len(shown) + n + 1) for n in range(len(keys)))
+            names = ", ".join(f"k{n}" for n in range(len(keys)))
+            groups = pick([groups, groups, numbers, names, "ALL"])
             items += [f"{key} AS k{n}" for n, key in enumerate(keys)]
             items += [f"-({keys[0]}) AS m"] * (self.rng.random() < 0.3)
             tested += ["k0 < 3", f"{keys[0]} IS NOT NULL OR {made[0]} = 0"]
         distinct = "DISTINCT " * (self.rng.random() < 0.15)
         sql = f"SELECT {distinct}{', '.join(items)} FROM {rows}"
         if keys:
-            sql += f" GROUP BY {', '.join(keys)}"
+            sql += f" GROUP BY {groups}"
         if self.rng.random() < 0.5:
             sql += f" HAVING {pick([' AND ', ' OR ']).join(self.rng.sample(tested, 2))}"
         return sql
