@@ -9,6 +9,7 @@ also those which would not be chosen prove themselves.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import sys
@@ -38,8 +39,10 @@ class MismatchError(AssertionError):
     """A refresh that is not the rebuild."""
 
 
-def live(bench: Workbench, seed: int, *, models: int = 6, steps: int = 3) -> Counter[str]:
-    """One life: build, then change and refresh; counts of what was done."""
+def live(
+    bench: Workbench, seed: int, *, models: int = 6, steps: int = 3, end: float = math.inf
+) -> Counter[str]:
+    """One life: build, then change and refresh until the ``end``; counts of what was done."""
     life, counts = Life(seed, models), Counter[str]()
     draw = random.Random(seed)
 
@@ -55,6 +58,8 @@ def live(bench: Workbench, seed: int, *, models: int = 6, steps: int = 3) -> Cou
     with mock.patch.object(rows, "choose", in_any_order):
         _build(bench, life, counts, first=True)
         for step in range(steps):
+            if time.monotonic() > end:
+                break
             done = [_happen(bench, statement, draw) for statement in life.step()]
             try:
                 _build(bench, life, counts)
@@ -126,7 +131,7 @@ def main() -> int:
         done = 0
         while time.monotonic() < end and (options.lives is None or done < options.lives):
             try:
-                counts += live(bench_of(), seed + done)
+                counts += live(bench_of(), seed + done, end=end)
             except MismatchError as found:
                 print(f"MISMATCH {found}", flush=True)
                 mismatches += 1
