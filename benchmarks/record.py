@@ -131,7 +131,7 @@ def _outcome(
     settings = run.compiled.models[node.name].settings
     layout = Layout(settings.partitioned_by, settings.sorted_by, settings.table_properties)
     data = content_hash.data_id(shape, 0, 0, 0)
-    return table._publish(run, node.name, states, staged, layout, data, shape, 0)
+    return table.publish(run, node.name, states, staged, layout, data, shape, 0)
 
 
 def _write_empty(
