@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from sqb.refresh.script import Script
     from sqb.refresh.strategies import Choice, Situation
 
+pytestmark = pytest.mark.proof
+
 ALL = os.environ.get("SQB_TEST_PROOF") == "all"
 CASES = [case for case in read_cases() if ALL or case.turn]
 

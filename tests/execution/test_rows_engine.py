@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from conftest import Workbench
     from sqb.execution.events import Event, NodeResult
 
+pytestmark = pytest.mark.proof
+
 ALL = os.environ.get("SQB_TEST_PROOF") == "all"
 SCRIPTS = {name: script for name, script in EVERY.items() if ALL or name in SHARE}
 

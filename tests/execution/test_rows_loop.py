@@ -14,6 +14,8 @@ from loop import live
 if TYPE_CHECKING:
     from conftest import Workbench
 
+pytestmark = pytest.mark.proof
+
 
 @pytest.mark.parametrize("seed", [1])
 def test_a_random_life_is_that_of_its_queries(

@@ -26,6 +26,8 @@ from sqb.refresh.script import COPIES, WEIGHT
 if TYPE_CHECKING:
     from conftest import Workbench
 
+pytestmark = pytest.mark.proof
+
 Patch = pytest.MonkeyPatch
 
 
