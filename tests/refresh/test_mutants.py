@@ -10,10 +10,11 @@ import pytest
 from plans import Data, Plans, checked
 from rounds import checked_query
 
-from sqb.refresh import delta, derive, restrict, script, selects, signed, stages, subqueries
+from sqb.refresh import delta, derive, restrict, script, selects, signed, subqueries
 from sqb.refresh.derive import Derivation
 from sqb.refresh.ir import Equality, Join, Node, SetOperation, column
 from sqb.refresh.script import WEIGHT
+from sqb.sql import places
 from sqb.sql.conditions import Conditions
 
 Patch = pytest.MonkeyPatch
@@ -190,7 +191,7 @@ def the_count_of_nothing_is_null(patch: Patch) -> None:
 
 
 def a_key_is_found_inside_other_words(patch: Patch) -> None:
-    patch.setattr(stages, "_closed", lambda _: True)
+    patch.setattr(places, "_closed", lambda _: True)
 
 
 def what_one_alternative_asks_for_holds(patch: Patch) -> None:
