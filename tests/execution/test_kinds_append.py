@@ -10,6 +10,8 @@ from kinds import built, counts, how, insert, refused, source
 if TYPE_CHECKING:
     from conftest import Workbench
 
+pytestmark = pytest.mark.proof
+
 LOG = "SELECT id, v FROM {raw}.t WHERE v > 0"
 
 

@@ -10,6 +10,8 @@ from kinds import built, counts, how, insert, refused, source
 if TYPE_CHECKING:
     from conftest import Workbench
 
+pytestmark = pytest.mark.proof
+
 PLAIN = "SELECT id, amount * 2 AS twice FROM {raw}.t WHERE amount > 0"
 
 

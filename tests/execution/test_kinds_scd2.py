@@ -11,6 +11,8 @@ from kinds import built, counts, how, insert, refused, source
 if TYPE_CHECKING:
     from conftest import Workbench
 
+pytestmark = pytest.mark.proof
+
 VERSIONS = "id, name, date_format(valid_from, 'd'), date_format(valid_to, 'd')"
 
 

@@ -10,6 +10,8 @@ from kinds import built, counts, how, insert, refused, source
 if TYPE_CHECKING:
     from conftest import Workbench
 
+pytestmark = pytest.mark.proof
+
 
 @pytest.fixture(autouse=True)
 def _loud(monkeypatch: pytest.MonkeyPatch) -> None:

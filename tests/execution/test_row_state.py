@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from conftest import Workbench
+
+pytestmark = pytest.mark.proof
 
 QUERIES = {
     "shown": (

@@ -8,6 +8,8 @@ import duckdb
 import pytest
 from rounds import plan_round, query_round
 
+pytestmark = pytest.mark.proof
+
 
 @pytest.fixture(scope="module")
 def db() -> duckdb.DuckDBPyConnection:

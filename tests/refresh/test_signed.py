@@ -10,6 +10,8 @@ import pytest
 from plans import Data, checked_strategies, plan_of
 from queries import UNDERSTOOD
 
+pytestmark = pytest.mark.proof
+
 GROUPED = [
     "SELECT a, SUM(b) AS s, COUNT(*) AS n FROM t0 GROUP BY a",
     "SELECT a, SUM(b) AS s, COUNT(b) AS cb, COUNT(*) AS n FROM t0 WHERE c > 0 GROUP BY a",

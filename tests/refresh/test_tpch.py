@@ -79,6 +79,7 @@ def test_what_applies_when_parts_and_suppliers_change(name: str, table: str) -> 
     assert options(name, TableChange("changelog", 1, 2), table) == BY_KEY
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_refresh_is_a_rebuild(name: str) -> None:
     done: Counter[str] = Counter()
