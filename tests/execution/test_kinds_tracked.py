@@ -50,3 +50,14 @@ def test_a_new_definition_is_the_new_query(bench: Workbench) -> None:
     assert bench.rows("m") == [(1,)]
     bench.model("m", "MODEL (materialized tracked, group_key [v]);\nSELECT g FROM {raw}.t")
     assert refused(bench)["code"] == "X007"
+
+
+@pytest.mark.parametrize("kind", ["tracked, group_key g", "append"])
+def test_a_zero_keeps_its_sign_when_all_rows_are_compared(bench: Workbench, kind: str) -> None:
+    source(bench, "t", "g INT, v DOUBLE", "(1, 0.0D)", "(2, 1.0D)")
+    bench.model("m", f"MODEL (materialized {kind});\nSELECT g, v FROM {{raw}}.t")
+    built(bench)
+    insert(bench, "t", "(1, CAST('-0.0' AS DOUBLE))")
+    built(bench, refresh="full")
+    texts = bench.sql("SELECT CAST(v AS STRING) FROM lake.{dev}.m WHERE g = 1")
+    assert sorted(texts) == [("-0.0",), ("0.0",)]

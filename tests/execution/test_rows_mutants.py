@@ -60,12 +60,10 @@ def zeros_are_alike_where_rows_go(patch: Patch) -> None:
 
 def zeros_are_alike_in_a_change(patch: Patch) -> None:
     patch.setattr(signed, "exact", lambda _value, _kind: None)
-    patch.setattr(change_sets, "exact", lambda _value, _kind: None)
 
 
 def negative_zeros_are_lost_in_groups(patch: Patch) -> None:
     patch.setattr(signed, "kept", lambda value, _kind: value)
-    patch.setattr(change_sets, "kept", lambda value, _kind: value)
 
 
 def old_images_are_dropped(patch: Patch) -> None:

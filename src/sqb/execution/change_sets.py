@@ -19,7 +19,7 @@ from sqb.refresh.changes import TableChange, table_change
 from sqb.refresh.ir import Node, scans
 from sqb.refresh.reasons import Refused
 from sqb.refresh.script import WEIGHT
-from sqb.refresh.signed import exact, kept
+from sqb.refresh.signed import net
 from sqb.refresh.strategies import groupable
 from sqb.state.record import Record
 
@@ -263,14 +263,10 @@ class Bound:
 def _net(raw: str, columns: Sequence[str], kinds: Mapping[str, str]) -> str:
     """Changed rows without those that cancel, one for each copy: what reads them may count."""
     items = ", ".join(quote(column) for column in columns)
-    same = ", ".join(f"{kept(quote(c), kinds[c])} AS {quote(c)}" for c in columns)
-    shadows = [exact(quote(c), kinds[c]) for c in columns]
-    grouped = ", ".join([items, *(shadow for shadow in shadows if shadow)])
+    netted = net([(quote(column), kinds[column]) for column in columns], raw)
     return (
-        f"SELECT {items}, CAST(SIGN(sqb_w) AS INT) AS {WEIGHT} FROM"
-        f" (SELECT {same}, SUM({WEIGHT}) AS sqb_w FROM ({raw}) AS sqb_s"
-        f" GROUP BY {grouped} HAVING SUM({WEIGHT}) <> 0) AS sqb_n"
-        " LATERAL VIEW explode(sequence(1, CAST(ABS(sqb_w) AS INT))) sqb_e AS sqb_i"
+        f"SELECT {items}, CAST(SIGN({WEIGHT}) AS INT) AS {WEIGHT} FROM ({netted}) AS sqb_n"
+        f" LATERAL VIEW explode(sequence(1, CAST(ABS({WEIGHT}) AS INT))) sqb_e AS sqb_i"
     )
 
 

@@ -39,7 +39,7 @@ from sqb.lake.staging import Staged
 from sqb.lake.types import spark_type
 from sqb.refresh.reasons import Refused
 from sqb.refresh.script import COPIES, WEIGHT
-from sqb.refresh.signed import exact
+from sqb.refresh.signed import exact, net
 from sqb.state.record import Record
 
 if TYPE_CHECKING:
@@ -294,12 +294,7 @@ def _rewrite(work: Work, change: Change, alter: Alter | None) -> Outcome:
         changed += f" WHERE {WEIGHT} > 0"
     union = f"SELECT {kept}, 1 AS {WEIGHT} FROM {work.standing} UNION ALL {changed}"
     if change.gone:
-        shadows = [exact(quote(name), kind) for name, kind in columns]
-        grouped = ", ".join([names, *(shadow for shadow in shadows if shadow)])
-        union = (
-            f"SELECT {names}, SUM({WEIGHT}) AS {WEIGHT} FROM ({union}) AS a GROUP BY {grouped}"
-            f" HAVING SUM({WEIGHT}) > 0"
-        )
+        union = net([(quote(name), kind) for name, kind in columns], union, "> 0")
     rows = work.session.sql(
         f"SELECT {names} FROM ({union}) AS b"
         f" LATERAL VIEW explode(sequence(1, CAST({WEIGHT} AS INT))) e AS sqb_i"

@@ -101,13 +101,24 @@ def netted(
     union = " UNION ALL ".join(
         f"SELECT {names}, {weight} AS {WEIGHT} FROM {part}" for part, weight in parts
     )
-    sql = (
-        f"SELECT {_kept(cols, target)}, SUM({WEIGHT}) AS {WEIGHT},"
+    typed = [(col.name, kind) for col, kind in zip(cols, target.types, strict=True)]
+    return script.add("change", net(typed, union), [part for part, _ in parts])
+
+
+def net(columns: Sequence[tuple[str, str]], weighed: str, left: str = "<> 0") -> str:
+    """The rows of a query with weights, equal rows as one, those that cancel left out.
+
+    ``columns`` are names as SQL has them, with Spark's types; ``left`` says which weights stay.
+    """
+    names = ", ".join(name for name, _ in columns)
+    shadows = [exact(name, kind) for name, kind in columns]
+    grouped = ", ".join([names, *(shadow for shadow in shadows if shadow)])
+    same = ", ".join(f"{kept(name, kind)} AS {name}" for name, kind in columns)
+    return (
+        f"SELECT {same}, SUM({WEIGHT}) AS {WEIGHT},"
         f" SUM(CASE WHEN {WEIGHT} > 0 THEN {WEIGHT} ELSE 0 END) AS {COPIES}"
-        f" FROM ({union}) AS sqb_all GROUP BY {_grouped(cols, target)}"
-        f" HAVING SUM({WEIGHT}) <> 0"
+        f" FROM ({weighed}) AS sqb_all GROUP BY {grouped} HAVING SUM({WEIGHT}) {left}"
     )
-    return script.add("change", sql, [part for part, _ in parts])
 
 
 def _grouped(cols: Sequence[Col], target: Target) -> str:
@@ -124,7 +135,7 @@ def _kept(cols: Sequence[Col], target: Target) -> str:
 
 def kept(value: str, kind: str) -> str:
     """A value that rows were grouped by, as it was: Spark makes 0.0 of -0.0 there."""
-    if kind in ("float", "double"):
+    if kind.lower() in ("float", "double"):
         return (
             f"CASE WHEN {exact(value, kind)} = '-0.0' THEN CAST('-0.0' AS {kind}) ELSE {value} END"
         )
@@ -133,9 +144,10 @@ def kept(value: str, kind: str) -> str:
 
 def exact(value: str, kind: str) -> str | None:
     """What tells values apart that compare as equal: 0.0 and -0.0, collated strings."""
+    kind = kind.lower()
     if kind in ("float", "double"):
         return f"CAST({value} AS STRING)"
-    if kind.startswith("string") and "collate" in kind.lower():
+    if kind.startswith("string") and "collate" in kind:
         return f"CAST({value} AS BINARY)"
     return None
 

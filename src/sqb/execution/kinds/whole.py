@@ -15,8 +15,8 @@ from sqb.execution.signed_write import Alter, Work, measured, write_change
 from sqb.execution.steps import Steps
 from sqb.lake.types import iceberg_schema, spark_type
 from sqb.refresh.evolution import Evolution, Misfit, evolve
-from sqb.refresh.script import COPIES, WEIGHT, Script
-from sqb.refresh.signed import exact
+from sqb.refresh.script import WEIGHT, Script
+from sqb.refresh.signed import net
 from sqb.refresh.strategies import groupable
 
 if TYPE_CHECKING:
@@ -92,14 +92,10 @@ def refuse_types(job: Job, columns: Sequence[tuple[str, str]]) -> None:
 def netted(columns: Sequence[tuple[str, str]], coming: str, going: str) -> str:
     """The rows that come and go, equal ones as one, those that cancel left out."""
     names = ", ".join(quote(name) for name, _ in columns)
-    shadows = [exact(quote(name), kind) for name, kind in columns]
-    grouped = ", ".join([names, *(shadow for shadow in shadows if shadow)])
-    return (
-        f"SELECT {names}, SUM({WEIGHT}) AS {WEIGHT},"
-        f" SUM(CASE WHEN {WEIGHT} > 0 THEN {WEIGHT} ELSE 0 END) AS {COPIES} FROM"
-        f" (SELECT {names}, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({coming}) AS sqb_come"
-        f" UNION ALL SELECT {names}, CAST(-1 AS BIGINT) AS {WEIGHT} FROM ({going}) AS sqb_gone)"
-        f" AS sqb_all GROUP BY {grouped} HAVING SUM({WEIGHT}) <> 0"
+    return net(
+        [(quote(name), kind) for name, kind in columns],
+        f"SELECT {names}, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({coming}) AS sqb_come"
+        f" UNION ALL SELECT {names}, CAST(-1 AS BIGINT) AS {WEIGHT} FROM ({going}) AS sqb_gone",
     )
 
 
