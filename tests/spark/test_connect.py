@@ -14,7 +14,7 @@ import pytest
 
 from sqb.errors import SqbError
 from sqb.spark.connect import open_remote, parse_address
-from sqb.spark.kinds import is_connect, release, sibling
+from sqb.spark.kinds import forget, is_connect, keep, release, sibling
 from sqb.spark.session import (
     SessionPool,
     SparkSettings,
@@ -99,6 +99,24 @@ def test_a_wrong_token_is_refused_and_not_shown(spark: SparkSession) -> None:
         open_remote(f"{address}token=hunter2")
     assert caught.value.code == "J005"
     assert "hunter2" not in str(caught.value.to_json())
+
+
+@on_connect
+def test_rows_are_kept_by_the_session_that_computed_them(spark: SparkSession) -> None:
+    beside = sibling(spark)
+    try:
+        rows = keep(beside.sql("SELECT uuid() AS id FROM range(3)"))
+        found = rows.where("id IS NOT NULL").collect()
+        assert len(found) == 3
+        assert rows.collect() == found, "they are not computed again"
+        del rows
+        gc.collect()
+        rows = keep(beside.sql("SELECT 1 AS one"))
+        forget(rows)
+        with pytest.raises(Exception, match="No DataFrame with id"):
+            rows.collect()
+    finally:
+        release(beside)
 
 
 @on_connect

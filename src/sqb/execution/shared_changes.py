@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from sqb.spark.kinds import forget, keep
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -23,6 +25,7 @@ class SharedChanges:
     def __init__(self, run_id: str) -> None:
         self._prefix = "sqb_" + "".join(c if c.isalnum() else "_" for c in run_id)
         self._made: dict[Key, str] = {}
+        self._kept: list[DataFrame] = []
         self._locks: dict[Key, threading.Lock] = {}
         self._lock = threading.Lock()
 
@@ -34,7 +37,9 @@ class SharedChanges:
         with lock:
             if key not in self._made:
                 name = f"{self._prefix}_{number}"
-                make().localCheckpoint().createOrReplaceGlobalTempView(name)
+                rows = keep(make())
+                self._kept.append(rows)
+                rows.createOrReplaceGlobalTempView(name)
                 self._made[key] = name
             return f"global_temp.{self._made[key]}"
 
@@ -43,4 +48,7 @@ class SharedChanges:
         for name in self._made.values():
             with contextlib.suppress(Exception):
                 session.catalog.dropGlobalTempView(name)
+        for rows in self._kept:
+            forget(rows)
         self._made.clear()
+        self._kept.clear()

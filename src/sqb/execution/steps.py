@@ -15,7 +15,7 @@ import msgspec
 from sqb.execution.content_hash import quote
 from sqb.execution.statement import literal
 from sqb.refresh.script import Script, Step
-from sqb.spark.kinds import is_connect
+from sqb.spark.kinds import forget, is_connect, keep
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,16 +75,20 @@ class Steps:
         self.keys: dict[str, Keys] = {}
         self.heard: Callable[[str, Keys], None] = lambda _name, _keys: None
         self._views: list[str] = []
+        self._kept: list[DataFrame] = []
 
     def close(self) -> None:
         """Take everything away again."""
         for view in self._views:
             with contextlib.suppress(Exception):
                 self.session.catalog.dropTempView(view)
+        for frame in self._kept:
+            forget(frame)
 
     def compute(self, name: str, frame: DataFrame) -> DataFrame:
         """Compute rows once and for all: what they were made from is not read again."""
-        made = frame.localCheckpoint()
+        made = keep(frame)
+        self._kept.append(made)
         self.view(name, made)
         return made
 

@@ -26,6 +26,7 @@ from sqb.lake.publish import FRESH_TABLE_PROPERTIES, Overtaken
 from sqb.lake.shape import Shape
 from sqb.lake.staging import Staged
 from sqb.lake.types import iceberg_schema, spark_type
+from sqb.spark.kinds import forget, keep
 from sqb.state.definition import pack
 from sqb.state.record import Record, encode, untouched
 
@@ -58,10 +59,11 @@ def write_table(
     # refuses what Iceberg can't hold before anything is staged
     shape = Shape(_columns(schema), layout.partitioned_by, layout.sorted_by)
     staged = run.catalog.stage(expected.namespace, expected.relation, run.id, shape)
+    kept_rows: DataFrame | None = None
     try:
         refuse_overtaken(run, name, staged.base)
         if check is not None and staged.in_place:
-            frame = frame.localCheckpoint()
+            frame = kept_rows = keep(frame)
             check(frame)
         metrics = _write_alone(run, session, frame, schema, staged, layout)
         reached("publish:3")
@@ -77,6 +79,8 @@ def write_table(
     except Overtaken as overtaken:
         return adopt(run, name, states, overtaken)
     finally:
+        if kept_rows is not None:
+            forget(kept_rows)
         run.catalog.discard(staged, run.facts)
 
 

@@ -1,4 +1,5 @@
-"""Classic and Connect sessions behind one set of verbs: mark jobs, interrupt them, make siblings.
+"""Classic and Connect sessions behind one set of verbs: mark jobs, interrupt them, make siblings,
+keep rows.
 
 All that differs between the two kinds after a session was opened is here. Opening is in ``session``
 and ``connect``.
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 #: Prefix of the tag that names the model of a job in a Connect session.
 NAME_TAG = "sqb-model-"
@@ -138,3 +139,28 @@ def release(session: SparkSession) -> None:
         session.stop()
     finally:
         ended_by_hand(session)
+
+
+def keep(frame: DataFrame) -> DataFrame:
+    """Rows computed once and for all, until ``forget``: what they are made from is not read again.
+
+    pyspark 4.1 believes that a Connect server keeps them in the thread's active session, whichever
+    computed them, and lets them go with a call in whatever thread the collector runs in.
+    """
+    made = frame.localCheckpoint()
+    if not is_connect(frame.sparkSession):
+        return made
+    remote: Any = made
+    remote._plan._spark_session = None
+    found: DataFrame = type(remote)(remote._plan, frame.sparkSession)
+    return found
+
+
+def forget(frame: DataFrame) -> None:
+    """Let rows go that were kept; where Spark counts who uses them, it sees by itself."""
+    if is_connect(frame.sparkSession):
+        remote: Any = frame
+        plan = remote._plan
+        plan._spark_session = frame.sparkSession
+        plan.__del__()
+        plan._spark_session = None
