@@ -41,6 +41,24 @@ def test_changed_groups_are_replaced_and_vanished_ones_deleted(bench: Workbench,
     assert counts(built(bench, refresh=way)) == (0, 5, 0)
 
 
+@pytest.mark.parametrize(
+    "kind",
+    ["table", "append", "merge, unique_key g", "tracked, group_key g", "scd2, unique_key g"],
+)
+def test_every_kind_says_that_it_is_built_for_the_first_time(bench: Workbench, kind: str) -> None:
+    source(bench, "t", "g INT, v INT", "(1, 1)")
+    bench.model("m", f"MODEL (materialized {kind});\nSELECT g, v FROM {{raw}}.t")
+    foreseen = bench.plan().nodes[0].strategy
+    strategy = built(bench).strategy
+    assert foreseen is not None
+    assert strategy is not None
+    assert (strategy.name, strategy.code) == ("full", "FIRST_BUILD")
+    assert (foreseen.name, foreseen.code) == ("full", "FIRST_BUILD")
+    strategy = built(bench, full_refresh=True).strategy
+    assert strategy is not None
+    assert (strategy.name, strategy.code) == ("full", "FORCED")
+
+
 def test_a_new_definition_is_the_new_query(bench: Workbench) -> None:
     source(bench, "t", "g INT, v INT", "(1, 1)")
     bench.model("m", "MODEL (materialized tracked, group_key [g]);\nSELECT g, v FROM {raw}.t")

@@ -406,7 +406,7 @@ def checked_strategies(
     for option in choice.options:
         found = signed_change(option, script, plan.root, Target("target", cols, tuple(kinds)))
         if found.broken:
-            assert not judge.rows(found.broken, "*")
+            assert not judge.rows(found.change, "*", found.broken)
         out = Counter(before)
         for row, times in judge.rows(found.change, f"{shown}, __w, __n").items():
             assert times == 1, "netted rows are all different"

@@ -197,8 +197,7 @@ class _Judged:
             return ()
         target = Target(f"{run.table(self.name)}", names, kinds)
         signed = signed_change(option, self.script, self.plan.root, target)
-        wanted = [signed.change, *([signed.broken] if signed.broken else [])]
-        return tuple((step.name, step.sql) for step in self.script.needed(*wanted))
+        return tuple((step.name, step.sql) for step in self.script.needed(signed.change))
 
 
 def _types(plan: Plan, sources: dict[str, Source], fill: str) -> dict[Col, str]:

@@ -242,9 +242,7 @@ class RowRefresh:
         frame = steps.frame(signed.change)
         frame = frame.selectExpr(*items, f"CAST({WEIGHT} AS BIGINT) AS {WEIGHT}", COPIES)
         # computed once: what is hashed is what is written, also where a query chooses freely
-        change = measured(steps, frame)
-        if signed.broken is not None and steps.frame(signed.broken).first() is not None:
-            raise Refused("INTEGRITY", "the table does not hold what the change takes away")
+        change = measured(steps, frame, signed.broken)
         self.check(work, change)
         return self.write(work, change)
 

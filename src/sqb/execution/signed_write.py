@@ -119,8 +119,11 @@ def keep_rows(work: Work) -> Outcome:
     return unchanged(*arguments) or redress(*arguments)
 
 
-def measured(steps: Steps, frame: DataFrame) -> Change:
-    """Compute a signed change as ``SIGNED``, and say what it amounts to, in one pass."""
+def measured(steps: Steps, frame: DataFrame, broken: str | None = None) -> Change:
+    """Compute a signed change as ``SIGNED``, and say what it amounts to, in one pass.
+
+    Raises ``Refused`` if rows of it are ``broken``.
+    """
     schema = frame.drop(WEIGHT, COPIES).schema.jsonValue()
     hashes = content_hash.row_hashes(schema)
     items = {
@@ -130,6 +133,8 @@ def measured(steps: Steps, frame: DataFrame) -> Change:
         "negative": f"count_if({WEIGHT} < 0)",
     }
     kinds = {k: v for k, v in kinds_of(frame).items() if k not in (WEIGHT, COPIES)}
+    if broken is not None:
+        items["broken"] = f"count_if({broken})"
     items |= ranging(kinds, f"{WEIGHT} < 0")
     if hashes is not None:
         items |= content_hash.sums(hashes, WEIGHT)
@@ -137,6 +142,8 @@ def measured(steps: Steps, frame: DataFrame) -> Change:
     come, gone, most, negative = (
         int(found.get(key) or 0) for key in ("come", "gone", "most", "negative")
     )
+    if found.get("broken"):
+        raise Refused("INTEGRITY", "the table does not hold what the change takes away")
     sums = content_hash.combine(found) if hashes is not None and found else None
     return Change(made, come, gone, most, sums, ranges(kinds, found, negative))
 

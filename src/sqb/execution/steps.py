@@ -125,26 +125,36 @@ class Steps:
         for step in steps:
             if step.kind != "rows" or step.within or not narrow.isdisjoint(step.reads):
                 narrow.add(step.name)
-            if step.name in self._views or step.name == name:
+            if step.name in self._views or step.name in self.keys or step.name == name:
                 continue
             if step.name in ranged:
                 self._measure(step)
             elif read.count(step.name) > 1 and step.name in narrow:
-                self.compute(step.name, self.session.sql(self._text(step.name)))
+                keys = [k for k in steps if k.name in ranged and k.unique and step.name in k.reads]
+                if keys:
+                    self._measure(step, keys[0])
+                else:
+                    self.compute(step.name, self.session.sql(self._text(step.name)))
         return self.session.sql(self._text(name))
 
-    def _measure(self, step: Step) -> None:
-        """Say of keys how many there are and what they range over; compute what is not at hand."""
+    def _measure(self, step: Step, keys: Step | None = None) -> None:
+        """Say of keys how many there are and what they range over; compute what is not at hand.
+
+        ``keys``: the step is not the keys itself but has them as columns, in rows of their own.
+        """
         frame = self.session.sql(self._text(step.name))
         kinds = kinds_of(frame)
+        if keys is not None:
+            kinds = {name: kinds[name] for name in keys.unique}
         asked = {"total": "count(*)"} | ranging(kinds)
-        if step.reads and all(name in self._views for name in step.reads):
+        if step.reads and all(name in self._views for name in step.reads) and keys is None:
             found = answered(frame, asked)
         else:
             _, found = self.computed(step.name, frame, asked)
         count = int(found.get("total") or 0)
-        self.keys[step.name] = Keys(count, ranges(kinds, found, count))
-        self.heard(step.name, self.keys[step.name])
+        name = keys.name if keys is not None else step.name
+        self.keys[name] = Keys(count, ranges(kinds, found, count))
+        self.heard(name, self.keys[name])
 
     def _text(self, name: str) -> str:
         """One query for a step: the steps that were not computed stand in front of it."""

@@ -36,7 +36,7 @@ def decide(situation: Situation) -> tuple[Plan, dict[str, Verdict]]:
                 reason=verdict.reason,
                 if_changed=verdict.if_changed,
                 cause=verdict.cause if verdict.runs or verdict.blocked else None,
-                strategy=_strategy(expected.materialized, verdict) if verdict.runs else None,
+                strategy=_strategy(situation, name, verdict) if verdict.runs else None,
                 replay=expected.replay if verdict.reason in DEFINITION_REASONS else None,
                 state_of=expected.state_of,
             )
@@ -51,13 +51,17 @@ def decide(situation: Situation) -> tuple[Plan, dict[str, Verdict]]:
     return plan, verdicts
 
 
-def _strategy(materialized: str, verdict: Verdict) -> Strategy | None:
+def _strategy(situation: Situation, name: str, verdict: Verdict) -> Strategy | None:
     """How a node is brought up to date, where its reason alone decides that."""
-    if materialized == "seed":
+    kind = situation.expected[name].materialized
+    if kind == "seed":
         return _LOAD
-    known = at_once(verdict.reason) if materialized == "table" else None
-    if known is None or verdict.if_changed is not None:
+    known = at_once(verdict.reason)
+    if known is None or verdict.if_changed is not None or kind == "view":
         return None
+    stands = name in situation.relations and verdict.reason != "full_refresh"
+    if kind != "table" and stands:
+        return None  # what stands may be kept, or must be
     code, why = known
     return Strategy("full", why, code=code)
 

@@ -45,7 +45,8 @@ class Step(msgspec.Struct, frozen=True):
     """One named query. ``reads`` are the steps it is made of.
 
     ``within`` says that its query ends in a condition by which these expressions are among the
-    columns of a step with keys: what those keys range over may be added to it.
+    columns of a step with keys: what those keys range over may be added to it. ``unique`` are the
+    columns of the one step it reads that are its keys, each once.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Step(msgspec.Struct, frozen=True):
     sql: str
     reads: tuple[str, ...]
     within: tuple[str, tuple[str, ...]] | None = None
+    unique: tuple[str, ...] = ()
 
 
 class Script:
@@ -70,10 +72,12 @@ class Script:
         self._states: dict[tuple[int, Version], str] = {}
         self._kept: list[Node] = []
 
-    def add(self, kind: StepKind, sql: str, reads: Iterable[str] = ()) -> str:
+    def add(
+        self, kind: StepKind, sql: str, reads: Iterable[str] = (), unique: Iterable[str] = ()
+    ) -> str:
         """A new step; its name."""
         name = f"sqb_{kind}_{len(self.steps) + 1}"
-        self.steps[name] = Step(name, kind, sql, tuple(reads))
+        self.steps[name] = Step(name, kind, sql, tuple(reads), unique=tuple(unique))
         return name
 
     def among(self, node: Node, rows: str, exprs: Sequence[Expr], keys: str) -> str:

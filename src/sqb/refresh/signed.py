@@ -25,10 +25,11 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Signed(msgspec.Struct, frozen=True):
-    """The step with the netted change, and one with what must not be (None: nothing to check).
+    """The step with the netted change, and the rows of it that must not be (None: all may).
 
     The change has the target's columns, the weight of each row and, where rows go, how many
-    copies of it the target shall hold afterwards.
+    copies of it the target shall hold afterwards. ``broken`` is a condition in the target's own
+    names.
     """
 
     change: str
@@ -87,10 +88,7 @@ def _by_value(
     )
     change = script.add("change", sql, (net, there))
     # the target does not hold what the change takes away
-    broken = script.add(
-        "keys", f"SELECT 1 AS k0 FROM {change} WHERE {WEIGHT} < 0 AND {COPIES} < 0", (change,)
-    )
-    return Signed(change, broken)
+    return Signed(change, f"{WEIGHT} < 0 AND {COPIES} < 0")
 
 
 def netted(
@@ -155,6 +153,10 @@ def exact(value: str, kind: str) -> str | None:
 def _groups(
     option: GroupMerge, script: Script, root: Node, standing: str, target: Target
 ) -> Signed:
+    """Each group that changed as it is and as it shall be, found in one pass over both.
+
+    A group has one row, so what it is can be told beside what it becomes.
+    """
     node, cols = option.node, output(root)
     keys = [(cols[place], col) for place, (col, _) in zip(option.keys, node.keys, strict=True)]
     calls = [
@@ -168,36 +170,68 @@ def _groups(
     else:
         change = script.apply(node, [option.change])
     going = _touched(script, root, standing, change, keys) if keys else standing
-    arriving = ", ".join(
-        [f"{mine.name} AS {col.name}" for col, mine in keys]
-        + [f"{mine.name} AS {col.name}" for col, mine, _ in calls]
+    pairs = [*keys, *((col, mine) for col, mine, _ in calls)]
+    here = _list([col for col, _ in pairs])
+    arriving = ", ".join(f"{mine.name} AS {col.name}" for col, mine in pairs)
+    both = (
+        f"SELECT {here}, 1 AS {_STANDS} FROM {going}"
+        f" UNION ALL SELECT {arriving}, 0 AS {_STANDS} FROM {change}"
     )
-    here = _list([*(col for col, _ in keys), *(col for col, _, _ in calls)])
-    both = f"SELECT {here} FROM {going} UNION ALL SELECT {arriving} FROM {change}"
     counts = {call.arguments: col for col, _, call in calls if call.function == "count"}
     looked = {} if keys or not option.signed else _has_values(script, node, counts)
-    made = [
-        _merged(col, call, kinds, counts, looked, signed=option.signed) for col, _, call in calls
-    ]
     grouped = ", ".join(col.name for col, _ in keys)
-    items = ", ".join([*(col.name for col, _ in keys), *made])
-    total = counts.get(())
-    having = f" HAVING SUM({total.name}) <> 0" if keys and option.signed and total else ""
+    items = [
+        *(f"{col.name} AS {_NEW}{col.name}" for col, _ in keys),
+        *(
+            _merged(col, call, kinds, counts, looked, signed=option.signed)
+            for col, _, call in calls
+        ),
+        *(
+            f"MAX(CASE WHEN {_STANDS} = 1 THEN {col.name} END) AS {_OLD}{col.name}"
+            for col, _ in pairs
+        ),
+        f"MAX({_STANDS}) AS {_STANDS}",
+    ]
     beside = "".join(f" CROSS JOIN {step}" for step in looked.values())
-    coming = script.add(
+    merged = script.add(
         "rows",
-        f"SELECT {items} FROM ({both}) AS sqb_both{beside}"
-        + (f" GROUP BY {grouped}{having}" if keys else ""),
+        f"SELECT {', '.join(items)} FROM ({both}) AS sqb_both{beside}"
+        + (f" GROUP BY {grouped}" if keys else ""),
         (going, change, *looked.values()),
     )
-    broken = None
-    if option.signed and total is not None:
-        # the target does not hold what the change takes away
-        broken = script.add(
-            "keys", f"SELECT 1 AS k0 FROM {coming} WHERE {total.name} < 0", (coming,)
-        )
-    net = netted(script, cols, [(coming, "1"), (going, "-1")], target)
-    return Signed(net, broken)
+    total = counts.get(()) if option.signed else None
+    left = f"{_NEW}{total.name} <> 0" if keys and total else "TRUE"
+    same = " AND ".join(_unmoved(col.name, kinds[col]) for col, _ in pairs)
+    shown = ", ".join(
+        f"CASE WHEN {_SIDE} < 0 THEN {_OLD}{col.name} ELSE {_NEW}{col.name} END AS {col.name}"
+        for col in cols
+    )
+    net = script.add(
+        "change",
+        f"SELECT {shown}, {_SIDE} AS {WEIGHT}, CASE WHEN {_SIDE} > 0 THEN 1 ELSE 0 END AS {COPIES}"
+        f" FROM {merged} CROSS JOIN (VALUES (-1), (1)) AS sqb_sides({_SIDE})"
+        f" WHERE CASE WHEN {_SIDE} < 0 THEN {_STANDS} = 1 ELSE {left} END"
+        f" AND NOT ({_STANDS} = 1 AND {left} AND {same})",
+        (merged,),
+    )
+    if total is None:
+        return Signed(net)
+    # the target does not hold what the change takes away
+    count = target.names[cols.index(total)]
+    return Signed(net, f"{WEIGHT} > 0 AND {count} < 0")
+
+
+#: Names beside those of columns: what a group becomes, what it is, whether it is, which of the two.
+_NEW, _OLD, _STANDS, _SIDE = "sqb_new_", "sqb_old_", "sqb_stands", "sqb_side"
+
+
+def _unmoved(name: str, kind: str) -> str:
+    """Is a value of a group what it was?"""
+    new, old = f"{_NEW}{name}", f"{_OLD}{name}"
+    same = f"{new} IS NOT DISTINCT FROM {old}"
+    if exact(new, kind) is not None:
+        same += f" AND {exact(new, kind)} IS NOT DISTINCT FROM {exact(old, kind)}"
+    return same
 
 
 def _touched(
@@ -205,7 +239,8 @@ def _touched(
 ) -> str:
     """The rows of the target that a change of groups meets."""
     items = ", ".join(f"{mine.name} AS k{i}" for i, (_, mine) in enumerate(keys))
-    touched = script.add("keys", f"SELECT DISTINCT {items} FROM {change}", (change,))
+    unique = [mine.name for _, mine in keys]
+    touched = script.add("keys", f"SELECT {items} FROM {change}", (change,), unique)
     return script.among(root, standing, columns(col for col, _ in keys), touched)
 
 
@@ -242,7 +277,7 @@ def _merged(
     elif call.arguments in looked:
         place = list(looked).index(call.arguments)
         value = f"CASE WHEN MAX(n{place}) = 0 THEN NULL ELSE {value} END"
-    return f"CAST({value} AS {kinds[col]}) AS {col.name}"
+    return f"CAST({value} AS {kinds[col]}) AS {_NEW}{col.name}"
 
 
 def _signed_groups(node: Aggregate, change: str, kinds: Mapping[Col, str]) -> str:

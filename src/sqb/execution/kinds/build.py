@@ -10,8 +10,10 @@ from sqb.execution.kinds import append, merge, scd2, tracked
 from sqb.execution.kinds.job import Job, lost
 from sqb.execution.outcome import Outcome
 from sqb.execution.run import Run
+from sqb.execution.telling import full
 from sqb.planning.own_change import definition_change
-from sqb.planning.plan import PlannedNode, PlanWarning
+from sqb.planning.plan import PlannedNode, PlanWarning, Strategy
+from sqb.planning.row_gates import at_once
 from sqb.refresh.kinds import HISTORY, Kind, Lost, Standing, kept_by, kind_of, way_of
 from sqb.refresh.reasons import Refused
 from sqb.state.record import untouched
@@ -57,7 +59,8 @@ def build_kind(job: Job) -> Outcome:
         run.kept[name] = kept_by(job.kind, way, standing)
         if way != "carry":
             done = rebuild(job)
-            return msgspec.structs.replace(done, warnings=(*done.warnings, *_missing(job)))
+            warnings = (*done.warnings, *_missing(job))
+            return msgspec.structs.replace(done, warnings=warnings, strategy=_whole(job))
         forward = not standing.same or (job.kind.holds_history and _views_moved(job))
         return carry(msgspec.structs.replace(job, forward=forward))
     except Lost as found:
@@ -66,6 +69,11 @@ def build_kind(job: Job) -> Outcome:
         if not job.kind.holds_history:
             raise
         raise lost(run, name, Lost(found.code, found.why)) from None
+
+
+def _whole(job: Job) -> Strategy:
+    """All rows are written: why."""
+    return full(*(at_once(job.node.reason) or ("FORCED", "full_refresh true")))
 
 
 def _views_moved(job: Job) -> bool:
