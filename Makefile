@@ -28,8 +28,9 @@ $(STAMP): requirements.lock pyproject.toml
 demo: install
 	$(BIN)/sqb demo
 
+# Two processes: all that uses Spark in one, the rest in the other.
 test: install
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 # The execution suite on a Spark Connect server and on a cluster of this machine; some minutes each.
 test-cluster: install

@@ -312,8 +312,7 @@ class Project(Workspace):
         from sqb.execution.volume import bytes_behind
 
         prepared = prepare(sql, self.config, self.compiled, self.expected)
-        reads = [self.expected[name] for name in prepared.reads if name in self.expected]
-        refuse_moved(reads, self.catalog, self.facts)
+        refuse_moved(self.expected.values(), self.catalog, self.facts)
         size = None
         if not self._sessions.there and self.catalog.keeps_house:
             heads, sources = self.catalog.heads(), self.compiled.sources

@@ -56,6 +56,7 @@ CODES: dict[str, str] = {
     "S310": "a table that held history was gone and begins anew",
     "S311": "a table keeps rows of an older definition",
     "S312": "a model has no row state although its header asks for one",
+    "S313": "refreshing a table by rows failed, and it was brought up to date another way",
     "L001": "the catalog can't be reached",
     "L002": "the project was moved: its tables' metadata holds another path",
     "L003": "another build published the model meanwhile",

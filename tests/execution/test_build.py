@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -379,12 +380,15 @@ def test_a_moved_or_copied_project_is_refused_before_anything_is_touched(
         pytest.skip("a server that moved takes care of its own paths")
     bench.model("m", "SELECT 1 AS id")
     bench.told()
+    bench.sql("CREATE TABLE lake.{raw}.t AS SELECT 1 AS id")
+    of_someone = f"SELECT * FROM {bench.raw}.t"
     here = bench.toml()
     moved = bench.toml().replace(
         f'warehouse = "{bench.settings.warehouse}"', f'warehouse = "{tmp_path}"'
     )
     bench.write("sqlbuild_project.toml", moved)
-    for call in (bench.plan, lambda: bench.project().query("SELECT * FROM m")):
+    queries = [partial(bench.project().query, sql) for sql in ("SELECT * FROM m", of_someone)]
+    for call in (bench.plan, *queries):
         with pytest.raises(SqbError) as error:
             call()
         assert (error.value.code, error.value.exit_code) == ("L002", 2)

@@ -228,3 +228,25 @@ def test_a_sub_query_whose_value_stays_is_no_change(bench: Workbench) -> None:
     bench.sql("INSERT INTO lake.{raw}.orders VALUES (302, 4, 1000, NULL)")
     node = refreshed(bench, "m", sql)
     assert (node.strategy and node.strategy.code) == "SCALAR_SUBQUERY_CHANGED"
+
+
+def test_a_refresh_that_fails_is_a_rebuild_and_a_warning(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders(bench)
+    bench.model("m", QUERIES["group_merge"])
+    bench.build()
+    bench.sql("INSERT INTO lake.{raw}.orders VALUES (200, 4, 10.25, DATE'2026-02-01')")
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("no such luck\nat the end of a long trace")
+
+    monkeypatch.delenv("SQB_ROW_ERRORS", raising=False)
+    monkeypatch.setattr("sqb.execution.rows.measured", fails)
+    (node,) = bench.build(refresh="rows").nodes
+    assert node.status == "success"
+    assert node.strategy is not None
+    assert (node.strategy.name, node.strategy.code) == ("full", "ROW_ERROR")
+    (warning,) = node.warnings
+    assert warning.code == "S313"
+    assert warning.message.endswith("in full: RuntimeError: no such luck")

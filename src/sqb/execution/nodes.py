@@ -24,7 +24,7 @@ from sqb.execution.view import build_view
 from sqb.hashing import digest
 from sqb.identity.data_id import InputState, view_state
 from sqb.planning.inputs import moved_inputs
-from sqb.planning.plan import PlannedNode
+from sqb.planning.plan import PlannedNode, PlanWarning
 from sqb.project.layout import read_files
 from sqb.project.seeds import Seed, load_seed_specs, read_seed, seed_identity
 from sqb.sql.splice import Spliced
@@ -104,17 +104,29 @@ def build_node(
         try:
             if kind.name != "table":
                 job = Job(run, session, node, states, layout, kind, sent, files)
-                return build_kind(job)
+                return _warned(name, build_kind(job))
             way = refresh_rows(RowRefresh(run, session, node, states, layout))
             if isinstance(way, Outcome):
                 return way
             frame = session.sql(sent.text)
             outcome = write_table(run, session, name, frame, states, layout, files)
-            return msgspec.structs.replace(outcome, strategy=with_numbers(way, account))
+            outcome = msgspec.structs.replace(outcome, strategy=with_numbers(way, account))
+            return _warned(name, outcome)
         finally:
             release_files(session, files)
     except Exception as error:
         raise explain(error, name, model, sent) from error
+
+
+def _warned(name: str, outcome: Outcome) -> Outcome:
+    """A refresh by rows that failed is said, although the rows are right."""
+    way = outcome.strategy
+    if way is None or way.code != "ROW_ERROR":
+        return outcome
+    why = next((r["why"] for r in way.rejected if r["code"] == way.code), way.why)
+    text = f"`{name}` could not be refreshed by rows and was brought up to date in full: {why}"
+    warning = PlanWarning("S313", name, text)
+    return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, warning))
 
 
 def layout_of(run: Run, name: str) -> Layout:

@@ -47,6 +47,10 @@ if TYPE_CHECKING:
 
 #: The temp view that holds a change while it is written.
 SIGNED = "sqb_signed"
+#: Whether rows are taken away from those files alone that hold any of them.
+_FILES_FIRST = "spark.sql.optimizer.runtime.rowLevelOperationGroupFilter.enabled"
+#: A table below this many bytes is written anew faster than it is searched.
+_SMALL = 8 << 20
 
 
 class Alter(msgspec.Struct, frozen=True):
@@ -326,6 +330,9 @@ def _write(work: Work, change: Change, staged: Staged, columns: Sequence[str]) -
         ]
         # a statement has no options: the session, which is this node's alone, has them
         work.session.conf.set(f"spark.sql.iceberg.{SNAPSHOT_PROPERTY}sqb.run-id", run.id)
+        # looking first which files hold such rows costs a query, small files less than that
+        small = (work.base.total_bytes or _SMALL) < _SMALL
+        work.session.conf.set(_FILES_FIRST, "false" if small else "true")
         work.session.sql(
             f"MERGE INTO {target} AS t USING (SELECT * FROM {SIGNED} WHERE {WEIGHT} < 0) AS s"
             f" ON {' AND '.join([*same, *limits])} WHEN MATCHED THEN DELETE"
