@@ -84,6 +84,18 @@ def test_kept_rows_stay_and_only_keys_that_come_are_markers(bench: Workbench) ->
     assert len(bench.rows("m")) == 3
 
 
+@pytest.mark.parametrize("row", ["(2, 20)", "(2, 21)"])
+def test_a_key_that_comes_twice_is_refused_also_where_rows_are_kept(
+    bench: Workbench, row: str
+) -> None:
+    merged(bench, header="unique_key [id], deletes keep")
+    built(bench)
+    before = bench.rows("m")
+    insert(bench, "t", row)
+    assert refused(bench, refresh="rows")["code"] == "X007"
+    assert bench.rows("m") == before
+
+
 def test_kept_rows_are_never_rebuilt_by_our_own_decision(bench: Workbench) -> None:
     merged(bench, header="unique_key [id], deletes keep")
     built(bench)

@@ -39,8 +39,6 @@ from sqb.refresh.signed import Signed, Target, signed_change
 from sqb.refresh.signed import netted as netted_steps
 from sqb.refresh.strategies import (
     AffectedKey,
-    Append,
-    BagMerge,
     Choice,
     Option,
     Situation,
@@ -120,22 +118,17 @@ class MergeRefresh(RowRefresh):
             super().weigh(work, plan, sources)
 
     def option(self, choice: Choice, situation: Situation) -> Option:
-        if not self.job.kind.keeps:
-            if not self.forwarded:
-                return super().option(choice, situation)
-            # the rows that stand need not be what the query gave: only their key tells them
-            cols = output(situation.plan.root)
-            key = columns(cols[at] for at in self._places(situation.plan))
-            found = affected_by(situation, choice.script, key)
-            if isinstance(found, Rejected):
-                raise Refused(found.code, found.why)
-            self.account.take(found.name, None, None, self.sizes)
-            return found
-        for option in choice.options:
-            if isinstance(option, Append | AffectedKey | BagMerge):
-                self.account.take(option.name, None, None, self.sizes)
-                return option
-        raise Refused("KEY_NOT_DERIVABLE", "no column tells which rows changed")
+        if not self.job.kind.keeps and not self.forwarded:
+            return super().option(choice, situation)
+        # the rows that stand need not be what the query gave: only their key tells them, and all
+        # rows that the query gives for a key tell whether it is unique
+        cols = output(situation.plan.root)
+        key = columns(cols[at] for at in self._places(situation.plan))
+        found = affected_by(situation, choice.script, key)
+        if isinstance(found, Rejected):
+            raise Refused(found.code, found.why)
+        self.account.take(found.name, None, None, self.sizes)
+        return found
 
     def _places(self, plan: Plan) -> list[int]:
         """Where the unique key stands among the query's columns."""
@@ -145,15 +138,9 @@ class MergeRefresh(RowRefresh):
     def signed(self, option: Option, script: Script, plan: Plan, target: Target) -> Signed:
         if not self.job.kind.keeps:
             return signed_change(option, script, plan.root, target)
-        root, cols = plan.root, output(plan.root)
-        if isinstance(option, AffectedKey):
-            coming = option.rows
-        elif isinstance(option, Append | BagMerge):
-            net = netted_steps(script, cols, [(option.change, WEIGHT)], target)
-            names = ", ".join(col.name for col in cols)
-            coming = script.add("rows", f"SELECT {names} FROM {net} WHERE {WEIGHT} > 0", (net,))
-        else:
+        if not isinstance(option, AffectedKey):
             raise TypeError("an option that was not offered")
+        root, cols, coming = plan.root, output(plan.root), option.rows
         places = self._places(plan)
         items = ", ".join(f"{cols[at].name} AS k{i}" for i, at in enumerate(places))
         markers = script.add("keys", f"SELECT DISTINCT {items} FROM {coming}", (coming,))
