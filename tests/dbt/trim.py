@@ -1,7 +1,7 @@
 """Make a manifest of dbt small enough to keep: ``python trim.py manifest.json > small.json``.
 
-Kept are all nodes with the fields that sqb may look at, and the macros that they reach; the texts of
-macros that only take part in a materialization are cut.
+Kept are all nodes with the fields that sqb may look at, and the macros that they reach; the texts
+of macros that only take part in a materialization are cut.
 """
 
 from __future__ import annotations
