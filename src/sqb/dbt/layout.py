@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from sqb.dbt.render import Renderer
+from sqb.dbt.render import Renderer, in_line
 from sqb.errors import SqbError
 
 PROJECT_FILE = "dbt_project.yml"
@@ -133,8 +133,8 @@ def canonical(value: object) -> str:
     return msgspec.json.encode(value, order="sorted", enc_hook=str).decode()
 
 
-def read_yaml(text: str, file: str, code: str) -> dict[str, Any]:
-    """The mapping that a file of dbt holds."""
+def read_yaml(text: str, file: str, code: str, *, private: bool = False) -> dict[str, Any]:
+    """The mapping that a file of dbt holds; lines of a ``private`` one are not shown."""
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -142,11 +142,13 @@ def read_yaml(text: str, file: str, code: str) -> dict[str, Any]:
         values = yaml.load(text, loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else None
+        problem = getattr(error, "problem", None) or "bad form"
         raise SqbError(
             code,
-            f"{Path(file).name} is not valid YAML: {getattr(error, 'problem', None) or 'bad form'}",
+            f"{Path(file).name} is not valid YAML: {problem}{in_line(line) if private else ''}",
             file=file,
-            line=mark.line + 1 if mark else None,
+            line=None if private else line,
             help="check the indentation, and quote texts that hold `:`, `{` or `#`",
         ) from None
     if values is None:

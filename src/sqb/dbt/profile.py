@@ -104,7 +104,7 @@ def read_profile(
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not valid UTF-8"
         raise SqbError("B003", f"{PROFILES_FILE} can't be read: {reason}", file=file) from None
-    profiles = {key: value for key, value in read_yaml(text, file, "B003").items()}
+    profiles = read_yaml(text, file, "B003", private=True)
     if name is None:
         raise SqbError(
             "B003",
@@ -120,7 +120,7 @@ def read_profile(
             file=file,
             help=did_you_mean(name, known) or f"the profiles are {', '.join(known) or 'none'}",
         )
-    renderer = Renderer(file, environ=environ, variables=variables)
+    renderer = Renderer(file, environ=environ, variables=variables, private=True)
     chosen = target
     if chosen is None:
         own = renderer.render(profile.get("target"), "target", text)

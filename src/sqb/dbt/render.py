@@ -26,12 +26,18 @@ class UnsetError(Exception):
 
 
 class Renderer:
-    """Renders the values of one file."""
+    """Renders the values of one file; lines of a ``private`` one are not shown."""
 
     def __init__(
-        self, file: str, *, environ: Mapping[str, str], variables: Mapping[str, object]
+        self,
+        file: str,
+        *,
+        environ: Mapping[str, str],
+        variables: Mapping[str, object],
+        private: bool = False,
     ) -> None:
         self.file = file
+        self._private = private
         self._environ = environ
         self._variables = variables
         self._environment: Any = None
@@ -56,24 +62,22 @@ class Renderer:
             else:
                 what = f"the variable `{error.name}` of --vars"
                 help = f"add --vars '{error.name}: …', or give a default"
-            raise SqbError(
-                "B004",
-                f"`{key}` needs {what}, which is not set",
-                file=self.file,
-                line=_line_of(text, error.name),
-                help=help,
-            ) from None
+            line = _line_of(text, error.name)
+            raise self._error(f"`{key}` needs {what}, which is not set", line, help) from None
         except Exception as error:  # noqa: BLE001 - the template is the user's and may raise anything
             if key.rpartition(".")[2] == "password":
                 # one may look like Jinja without being it; dbt takes it as it is
                 return value
-            raise SqbError(
-                "B004",
+            raise self._error(
                 f"the Jinja in `{key}` can't be rendered: {type(error).__name__}",
-                file=self.file,
-                line=_line_of(text, value),
-                help="env_var, var and the filters as_number, as_bool, as_native work here",
+                _line_of(text, value),
+                "env_var, var and the filters as_number, as_bool, as_native work here",
             ) from None
+
+    def _error(self, message: str, line: int | None, help: str) -> SqbError:
+        if self._private:
+            message, line = message + in_line(line), None
+        return SqbError("B004", message, file=self.file, line=line, help=help)
 
     def _rendered(self, text: str) -> Any:
         if self._environment is None:
@@ -147,6 +151,11 @@ def _literal(value: object, kind: type | tuple[type, ...]) -> object:
     if kind is not bool and isinstance(found, bool) and kind is not object:
         return value
     return found if isinstance(found, kind) else value
+
+
+def in_line(line: int | None) -> str:
+    """A line by its number, where it must not be shown."""
+    return f" (line {line})" if line is not None else ""
 
 
 def _line_of(text: str, part: str) -> int | None:
