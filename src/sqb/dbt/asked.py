@@ -7,6 +7,7 @@ as ``{% if is_incremental() %}``, asks all the same.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -70,3 +71,11 @@ def asked_by(text: str) -> Asked:
         notes=frozenset(_NOTES.findall(text)),
         calls=frozenset(calls),
     )
+
+
+def united(found: Sequence[Asked]) -> Asked:
+    """All that several texts ask for."""
+    return Asked(*(frozenset().union(*(getattr(each, name) for each in found)) for name in _FIELDS))
+
+
+_FIELDS = Asked.__struct_fields__

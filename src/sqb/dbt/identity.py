@@ -7,11 +7,12 @@ parts, ``normalised`` the same with the text's comments and white space left out
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
 
-from sqb.dbt.asked import Asked, asked_by
+from sqb.dbt.asked import NOTHING, asked_by, united
 from sqb.dbt.macros import Macros, values_asked
 from sqb.dbt.manifest import Manifest, RawNode, RawSource, RawUnitTest
 from sqb.dbt.nodes import (
@@ -121,7 +122,7 @@ def identify(manifest: Manifest, around: Surroundings) -> dict[str, DbtNode]:
         if unique_id in manifest.sources:
             out[unique_id] = _source(manifest.sources[unique_id])
             continue
-        above = [out[name] for name in reads[unique_id]]
+        above = [out[name] for name in sorted(reads[unique_id])]
         if unique_id in manifest.unit_tests:
             out[unique_id] = identifier.unit_test(manifest.unit_tests[unique_id], above)
         else:
@@ -134,6 +135,9 @@ class _Identifier:
     def __init__(self, manifest: Manifest, around: Surroundings) -> None:
         self.macros = Macros(manifest)
         self.around = around
+        # the same few values and calls stand in thousands of nodes
+        self._hash = cache(digest)
+        self._asked_by = cache(asked_by)
 
     def node(self, raw: RawNode, above: list[DbtNode]) -> DbtNode:
         """A model, seed, snapshot, function or data test with its hashes."""
@@ -194,34 +198,32 @@ class _Identifier:
     def _hashes(
         self, raw: RawNode, checksum: str, parts: dict[str, str], above: list[DbtNode]
     ) -> Hashes:
-        body = self._body(raw, checksum)
         kind = raw.resource_type
-        hidden = {node.unique_id: node for node in above if node.is_ephemeral}
-        names = sorted(hidden)
-        inlined = [
-            f for u in names for f in (u, hidden[u].hashes.checksum, hidden[u].hashes.inlined)
-        ]
-        listed = [field for key in sorted(parts) for field in (key, parts[key])]
-        loose = [field for u in names for field in (u, hidden[u].hashes.normalised)]
-        exact = [field for u in names for field in (u, hidden[u].hashes.full)]
+        beside = digest(*(field for key in sorted(parts) for field in (key, parts[key])))
+        hidden = [node for node in above if node.is_ephemeral]
+        exact = [field for n in hidden for field in (n.unique_id, n.hashes.full)]
+        full = digest(kind, checksum, beside, *exact)
+        if kind in TESTS:
+            return Hashes(checksum, normalised=full, full=full)
+        body = self._body(raw, checksum)
+        loose = [field for n in hidden for field in (n.unique_id, n.hashes.normalised)]
+        inlined = [f for n in hidden for f in (n.unique_id, n.hashes.checksum, n.hashes.inlined)]
         local = (
             digest(kind, checksum, *inlined) if hidden else checksum,
-            digest(kind, body, *listed, *loose),
-            digest(kind, checksum, *listed, *exact),
+            digest(kind, body, beside, *loose),
+            full,
         )
-        if kind in TESTS:
-            return Hashes(checksum, normalised=local[1], full=local[2])
         versions = tuple(
             compose_version(own, {n.unique_id: n.hashes.versions[i] for n in above if _counts(n)})
             for i, own in enumerate(local)
         )
         shown = {key: value[:_SHORT] for key, value in parts.items()}
-        shown |= {f"ref:{n.label}": n.hashes.full[:_SHORT] for n in hidden.values()}
+        shown |= {f"ref:{n.label}": n.hashes.full[:_SHORT] for n in hidden}
         return Hashes(
             checksum,
             inlined=digest(*inlined) if hidden else "",
             normalised=local[1],
-            full=local[2],
+            full=full,
             versions=(versions[0], versions[1], versions[2]),
             parts=shown,
             body=body,
@@ -241,30 +243,30 @@ class _Identifier:
         texts += [_canonical(raw.config.get(hook)) for hook in _HOOKS if raw.config.get(hook)]
         if raw.test_metadata is not None:
             texts.append(_canonical(raw.test_metadata.kwargs))
-        asked = [asked_by(text) for text in texts]
+        asked = [self._asked_by(text) for text in texts]
         used: set[str] = set()
-        for i, each in enumerate(asked or [Asked()]):
+        for i, each in enumerate(asked or [NOTHING]):
             used |= self.macros.used_by(raw.depends_on.macros if i == 0 else (), each)
         if raw.resource_type in BUILT and not _is_ephemeral(raw):
             used |= self.macros.materializing(str(raw.config.get("materialized") or ""))
-        asked += self.macros.asked(used)
+        macros = self.macros.together(frozenset(used))
+        all_asked = united([*asked, macros.asked])
 
-        parts = {f"macro:{name}": value for name, value in self.macros.parts(used).items()}
+        parts = {f"macro:{name}": value for name, value in macros.hashes.items()}
         variables = self.around.vars.get(raw.package_name, {})
-        for name, value in values_asked(_union(a.vars for a in asked), variables).items():
-            parts[f"var:{name}"] = digest(value)
-        for name, value in values_asked(_union(a.env for a in asked), self.around.env).items():
-            parts[f"env:{name}"] = digest(value)
-        for name, value in values_asked(
-            _union(a.target for a in asked), self.around.target
-        ).items():
-            parts[f"config:target.{name}"] = digest(value)
-        parts |= _config_parts(raw, _union(a.notes for a in asked))
+        for name, value in values_asked(all_asked.vars, variables).items():
+            parts[f"var:{name}"] = self._hash(value)
+        for name, value in values_asked(all_asked.env, self.around.env).items():
+            parts[f"env:{name}"] = self._hash(value)
+        for name, value in values_asked(all_asked.target, self.around.target).items():
+            parts[f"config:target.{name}"] = self._hash(value)
+        for name, value in _config_texts(raw, all_asked.notes).items():
+            parts[f"config:{name}"] = self._hash(value)
         for node in above:
             if node.type == "source":
-                parts[f"source:{node.name}"] = digest(node.relation_name or "")
+                parts[f"source:{node.name}"] = self._hash(node.relation_name or "")
             elif node.relation_name is not None:
-                parts[f"ref:{node.label}"] = digest(node.relation_name)
+                parts[f"ref:{node.label}"] = self._hash(node.relation_name)
         return parts
 
 
@@ -273,9 +275,10 @@ def _counts(node: DbtNode) -> bool:
     return node.type in BUILT
 
 
-def _config_parts(raw: RawNode, notes: frozenset[str]) -> dict[str, str]:
+def _config_texts(raw: RawNode, notes: frozenset[str]) -> dict[str, str]:
+    """The config that counts, as canonical texts."""
     config = raw.config
-    parts: dict[str, str] = {}
+    found: dict[str, str] = {}
     microbatch = config.get("incremental_strategy") == "microbatch"
     for key, value in config.items():
         if key in _NOT_IDENTITY and key not in notes:
@@ -283,16 +286,14 @@ def _config_parts(raw: RawNode, notes: frozenset[str]) -> dict[str, str]:
         if key in _MICROBATCH_ONLY and not microbatch:
             continue
         # a key that is empty says as much as one that is absent
-        if _is_empty(value):
-            continue
-        parts[f"config:{key}"] = digest(_canonical(value))
+        if not _is_empty(value):
+            found[key] = _canonical(value)
     contract = config.get("contract")
     if isinstance(contract, dict) and contract.get("enforced"):
-        text = _canonical([contract, list(raw.columns.values()), raw.constraints])
-        parts["config:contract"] = digest(text)
+        found["contract"] = _canonical([contract, list(raw.columns.values()), raw.constraints])
     if raw.relation_name is not None:
-        parts["config:relation"] = digest(raw.relation_name)
-    return parts
+        found["relation"] = raw.relation_name
+    return found
 
 
 def _is_empty(value: Any) -> bool:
@@ -335,10 +336,6 @@ def _threshold(value: Any) -> tuple[int, str] | None:
     if value is None or value.count is None or value.period is None:
         return None
     return value.count, value.period
-
-
-def _union(sets: Any) -> frozenset[str]:
-    return frozenset().union(*sets)
 
 
 def _canonical(value: Any) -> str:

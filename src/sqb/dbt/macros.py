@@ -8,12 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sqb.dbt.asked import ANY, NOTHING, Asked, asked_by
+import msgspec
+
+from sqb.dbt.asked import ANY, NOTHING, Asked, asked_by, united
 from sqb.dbt.manifest import Manifest, RawMacro
 from sqb.hashing import digest
 
 #: Their whole effect is in the names of relations, which are compared themselves.
 _NAMING = frozenset({"generate_schema_name", "generate_alias_name", "generate_database_name"})
+
+
+class Together(msgspec.Struct, frozen=True):
+    """A set of macros: a hash of each by its name for people, and what their texts ask for.
+
+    A macro of another package is ``package.name``.
+    """
+
+    hashes: dict[str, str]
+    asked: Asked
 
 
 class Macros:
@@ -33,6 +45,7 @@ class Macros:
         self._asked: dict[str, Asked] = {}
         self._hashes: dict[str, str] = {}
         self._for_kind: dict[str, frozenset[str]] = {}
+        self._together: dict[frozenset[str], Together] = {}
 
     def used_by(self, listed: Iterable[str], asked: Asked) -> frozenset[str]:
         """All macros that run for a text: those that dbt lists, those it names, and theirs."""
@@ -58,18 +71,18 @@ class Macros:
             self._for_kind[materialized] = known
         return known
 
-    def asked(self, unique_ids: Iterable[str]) -> list[Asked]:
-        """What the texts of macros ask for."""
-        return [self._asked_by(unique_id) for unique_id in unique_ids]
+    def together(self, unique_ids: frozenset[str]) -> Together:
+        """What a set of macros is and asks for; those built in are one, called ``dbt``."""
+        known = self._together.get(unique_ids)
+        if known is None:
+            asked = united([self._asked_by(unique_id) for unique_id in unique_ids])
+            known = self._together[unique_ids] = Together(self._parts(unique_ids), asked)
+        return known
 
-    def parts(self, unique_ids: Iterable[str]) -> dict[str, str]:
-        """A hash for each macro by its name for people; those built in have one together.
-
-        A macro of another package is ``package.name``.
-        """
+    def _parts(self, unique_ids: Iterable[str]) -> dict[str, str]:
         builtin: list[str] = []
         parts: dict[str, str] = {}
-        for unique_id in unique_ids:
+        for unique_id in sorted(unique_ids):
             macro = self._macros[unique_id]
             if macro.package_name in self._builtin:
                 builtin.append(unique_id)
@@ -78,7 +91,7 @@ class Macros:
                 name = macro.name if own else f"{macro.package_name}.{macro.name}"
                 parts[name] = self._hash(unique_id)
         if builtin:
-            parts["dbt"] = digest(*(field for m in sorted(builtin) for field in (m, self._hash(m))))
+            parts["dbt"] = digest(*(field for m in builtin for field in (m, self._hash(m))))
         return parts
 
     def _is_builtin(self, unique_id: str) -> bool:
