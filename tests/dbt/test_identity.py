@@ -86,6 +86,12 @@ MISSED: list[tuple[str, Edit | None, dict[str, Any], dict[str, list[str]]]] = [
         {CUSTOMERS: ["env LITTLE_LABEL"]},
     ),
     (
+        "a variable of the environment that is set to nothing",
+        None,
+        {"env": {"LITTLE_LABEL": ""}},
+        {CUSTOMERS: ["env LITTLE_LABEL"]},
+    ),
+    (
         "a source's schema",
         source("source.little.raw.orders", schema="raw2", relation_name="raw2.orders"),
         {},
@@ -125,7 +131,7 @@ MISSED: list[tuple[str, Edit | None, dict[str, Any], dict[str, list[str]]]] = [
         "another materialization",
         config(CUSTOMERS, materialized="table"),
         {},
-        {CUSTOMERS: ["macro spark__create_table_as", "config materialized"]},
+        {CUSTOMERS: ["config materialized", "macro spark__create_table_as"]},
     ),
     (
         "a contract's column",

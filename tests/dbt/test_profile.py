@@ -221,6 +221,15 @@ def test_variables_are_found_in_the_order_of_dbt(tmp_path: Path) -> None:
     assert pkg == {"all": '"cli"', "over": "2", "own": "3", "deep": "3"}
 
 
+def test_variables_may_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "dbt_project.yml").write_text(
+        "name: shop\nmodel-paths: [\"{{ var('folder') }}\"]\n"
+    )
+    (tmp_path / "vars.yml").write_text("vars: {folder: models2}\n")
+    project = read_project_file(tmp_path, environ={}, variables={})
+    assert (project.folders[0], project.vars) == ("models2", {"folder": "models2"})
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [("", "no `name`"), ("name: [", "not valid YAML"), ("- a", "must hold a mapping")],

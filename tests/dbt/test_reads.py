@@ -75,6 +75,7 @@ MOVES: list[tuple[str, Callable[[Path], object]]] = [
         "the project's file",
         write("dbt_project.yml", "name: shop\nmodel-paths: [models]\nvars: {}\n"),
     ),
+    ("variables in a file of their own", write("vars.yml", "vars: {a: 1}\n")),
     ("the selectors", write("selectors.yml", "selectors: [{name: a}]\n")),
     ("the packages", write("packages.yml", "packages: []\n")),
     ("the lock of the packages", write("package-lock.yml", "sha1_hash: x\n")),

@@ -85,10 +85,13 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Change
     differing = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
     found = [Change(*key.split(":", 1)) for key in differing]
     order = {kind: i for i, kind in enumerate(KINDS)}
-    # what is built in changes with an upgrade, and then a nearer cause says more
-    return tuple(
-        sorted(found, key=lambda c: (order.get(c.kind, len(order)), c.name == "dbt", c.name))
-    )
+
+    def rank(change: Change) -> tuple[bool, int, bool, str]:
+        # another materialization brings its own macros; what is built in changes with an upgrade
+        first = change == Change("config", "materialized")
+        return not first, order.get(change.kind, len(order)), change.name == "dbt", change.name
+
+    return tuple(sorted(found, key=rank))
 
 
 def large_seeds(manifest: Manifest) -> dict[str, tuple[str, str]]:

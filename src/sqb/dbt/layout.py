@@ -13,6 +13,8 @@ from sqb.dbt.render import Renderer, in_line
 from sqb.errors import SqbError
 
 PROJECT_FILE = "dbt_project.yml"
+#: Variables in a file of their own, which dbt reads from 1.12 on.
+VARS_FILE = "vars.yml"
 
 #: Keys that name folders which dbt reads, with dbt's defaults.
 _FOLDERS = {
@@ -51,7 +53,8 @@ def read_project_file(
         reason = getattr(error, "strerror", None) or "it is not valid UTF-8"
         raise SqbError("B007", f"{PROJECT_FILE} can't be read: {reason}", file=str(path)) from None
     values = read_yaml(text, str(path), "B007")
-    renderer = Renderer(str(path), environ=environ, variables=variables)
+    apart = _vars_apart(root)
+    renderer = Renderer(str(path), environ=environ, variables={**apart, **variables})
 
     def rendered(key: str, default: Any) -> Any:
         value = renderer.render(values.get(key), key, text)
@@ -68,18 +71,26 @@ def read_project_file(
         for folder in listed if isinstance(listed, list) else [listed]:
             folders[os.path.normpath(str(folder))] = None
     profile = rendered("profile", None)
-    variables_here = values.get("vars")
+    within = values.get("vars")
     return ProjectFile(
         root=str(root),
         name=name,
         profile=None if profile is None else str(profile),
         folders=tuple(folders),
         # dbt renders no Jinja in these
-        vars=variables_here if isinstance(variables_here, dict) else {},
+        vars={**(within if isinstance(within, dict) else {}), **apart},
         target_path=str(rendered("target-path", "target")),
         log_path=str(rendered("log-path", "logs")),
         install_path=str(rendered("packages-install-path", "dbt_packages")),
     )
+
+
+def _vars_apart(root: Path) -> dict[str, Any]:
+    path = root / VARS_FILE
+    if not path.is_file():
+        return {}
+    found = read_yaml(path.read_text(encoding="utf-8-sig"), str(path), "B007").get("vars")
+    return found if isinstance(found, dict) else {}
 
 
 def read_packages(

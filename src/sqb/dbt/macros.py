@@ -137,10 +137,12 @@ class Macros:
 
 
 def values_asked(names: frozenset[str], known: Mapping[str, str]) -> dict[str, str]:
-    """The values of names; for one that is computed, of all that are known.
+    """The values of names, each behind a sign that tells an empty one from none.
+
+    For a name that is computed, they are those of all that are known.
 
     >>> values_asked(frozenset({"a", "b"}), {"a": "1", "c": "3"})
-    {'a': '1', 'b': ''}
+    {'a': '=1', 'b': ''}
     """
     wanted = (names - {ANY}) | (known.keys() if ANY in names else frozenset())
-    return {name: known.get(name, "") for name in sorted(wanted)}
+    return {name: f"={known[name]}" if name in known else "" for name in sorted(wanted)}

@@ -77,12 +77,14 @@ class DbtNode(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def relation(self) -> tuple[str, str] | None:
-        """Schema and name of its relation; None for what has none.
+        """Schema and name of its relation; None for what has none, such as a function.
 
         >>> DbtNode("model.shop.a", "a", "model", "shop", "models/a.sql").relation is None
         True
         """
-        return (self.schema, self.alias) if self.relation_name is not None else None
+        if self.relation_name is None or self.type == "function":
+            return None
+        return self.schema, self.alias
 
     @property
     def is_ephemeral(self) -> bool:

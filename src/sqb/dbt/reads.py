@@ -21,6 +21,7 @@ import msgspec
 from sqb import cachefile
 from sqb.dbt.layout import (
     PROJECT_FILE,
+    VARS_FILE,
     install_folder,
     package_folders,
     read_packages,
@@ -224,9 +225,10 @@ def _layout_key(
     fields: list[str] = []
     names: set[str] = set()
     for root in roots:
-        mark = seen.add(f"{root}/{PROJECT_FILE}")
-        fields += [root, mark.sha.hex() if mark is not None else ""]
-        names.update(mark.env if mark is not None else ())
+        for name in (PROJECT_FILE, VARS_FILE):
+            mark = seen.add(f"{root}/{name}")
+            fields += [root, mark.sha.hex() if mark is not None else ""]
+            names.update(mark.env if mark is not None else ())
     fields.append(_flat({name: environ.get(name, "") for name in sorted(names)}))
     return digest(*fields, _values(variables))
 
