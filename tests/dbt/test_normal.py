@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jinja2 import Environment
 
 from sqb.dbt.normal import normalised
+from sqb.errors import SqbError
+from sqb.sql.tokens import tokenize
 
 SAME = [
     ("select a, b from t", "select a,b\nfrom   t"),
@@ -55,6 +60,13 @@ DIFFERENT = [
     # a comment that eats the white space beside it
     ("select a {#- x -#} b", "select a b"),
     ("select a{# x #}b", "select a b"),
+    # a minus eats white space up to a comment, or the end of its line
+    ("a -- x\n{%- if t %} b {% endif %}", "a\n{%- if t %} b {% endif %}"),
+    ("a {# x #} {{- f() }}", "a {{- f() }}"),
+    ("{{ f() -}} /* x */ a", "{{ f() -}} a"),
+    # a comment that a tag touches keeps it apart from what follows
+    ("{{ f() }}{# x #} a", "{{ f() }}a"),
+    ("{{ f() }}/* x */ a", "{{ f() }}a"),
     # what can't be read stays as it is
     ("select 'a  b", "select 'a b"),
     ("select a /* b", "select  a /* b"),
@@ -87,3 +99,47 @@ def test_everything_else_counts(one: str, other: str) -> None:
 def test_tags_end_where_jinja_ends_them(text: str) -> None:
     assert normalised(text).count("b") == text.count("b")
     assert "\n" not in normalised(text).strip() or normalised(text) != text
+
+
+PIECES = (
+    *("a", "b1", "1", "1.5", "1e", "5", ".", "'x'", "'x -- y'", '"q"', "`n m`", "r", "r'\\'"),
+    *("'it''s'", "<", "=", ">", "-", "+", "/", "*", "|", "(", ")", ",", "$", "::", "as", ";", "é"),
+    *("--c\n", "-- {{ f() }}\n", "/*c*/", "/* {{ g() }} */", "{{ f() }}", "{{ g() }}", "{{ h() }}"),
+    *("{{ ref('x') }}", "{{ this }}", "{# n #}", "{#- n -#}", "{{- f() }}", "{{ f() -}}"),
+    *("'{{ f() }}'", "'{{ q() }}'", "x{{ f() }}y", "{%- set v = 1 -%}", "{% set v = 1 %}"),
+)
+VALUES: list[dict[str, object]] = [
+    {"f": lambda: "x", "g": lambda: "1", "h": lambda: "'a'", "ref": lambda _: "s.t", "this": "s.u"},
+    {"f": lambda: "z", "g": lambda: "-", "h": lambda: "b", "ref": lambda _: "`a b`", "this": "u"},
+]
+SPACE = st.sampled_from(["", " ", "\n", "  ", "\n\n"])
+
+
+def _sql(text: str, values: dict[str, object]) -> list[str] | None:
+    """The tokens of what a text becomes; None if Spark would not even read them."""
+    try:
+        found = tokenize(Environment().from_string(text).render(q=lambda: "--", **values))
+    except SqbError:
+        return None
+    raws = []
+    for i, token in enumerate(found):
+        glued = i > 0 and found[i - 1].raw[-1] == token.raw[0] == "'"
+        apart = glued and found[i - 1].end < token.start
+        raws.append(f"{'_' if apart else ''}{token.raw}")
+    return raws
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.tuples(SPACE, st.sampled_from(PIECES), SPACE, st.booleans()), max_size=9))
+def test_texts_that_are_the_same_become_the_same_sql(
+    pieces: list[tuple[str, str, str, bool]],
+) -> None:
+    one = "".join(space + piece for space, piece, _, _ in pieces)
+    comments = ("--c\n", "/*c*/", "{# n #}")
+    other = "".join(
+        space + ("" if dropped and piece in comments else piece)
+        for _, piece, space, dropped in pieces
+    )
+    if normalised(one) == normalised(other):
+        for values in VALUES:
+            assert _sql(one, values) == _sql(other, values)

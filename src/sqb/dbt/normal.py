@@ -68,6 +68,7 @@ def _tokens(code: str) -> list[str]:
         if kind == "jinja":
             end = _jinja_end(code, at)
             text = code[at:end]
+            _refuse_comments_beside(code, at, end, text)
             if text.startswith("{#"):
                 # with a minus it eats the white space beside it, else it leaves nothing
                 if text[2:3] in "-+" or text[-3:-2] in "-+":
@@ -91,7 +92,11 @@ def _tokens(code: str) -> list[str]:
             at, glued = end, False
             continue
         elif kind == "quote":
-            end = _quote_end(code, at, raw=glued and out[-1][-1:] in "rR")
+            raw = glued and out[-1] in {"r", "R"}
+            if raw and code[: at - 1].rstrip().endswith("}"):
+                # the letter may end a word that Jinja begins
+                raise _UnsureError
+            end = _quote_end(code, at, raw=raw)
             # r'x' and 'a''b' are one literal, r 'x' and 'a' 'b' are two
             if glued and out:
                 out[-1] += code[at:end]
@@ -106,6 +111,21 @@ def _tokens(code: str) -> list[str]:
 
 def _touches(code: str, at: int) -> bool:
     return 0 <= at < len(code) and not code[at].isspace()
+
+
+def _refuse_comments_beside(code: str, start: int, end: int, tag: str) -> None:
+    """A comment that a tag touches, or reaches with its minus, can't be left out.
+
+    ``-- note`` before ``{%- if x %}`` takes in what follows: the minus eats the line's end.
+    """
+    if tag.startswith("{#") and "-" not in (tag[2:3], tag[-3:-2]):
+        return
+    before = code[:start].rstrip() if tag[2] == "-" else code[max(0, start - 2) : start]
+    after = code[end:].lstrip() if tag[-3] == "-" else code[end : end + 2]
+    if before.endswith(("#}", "*/")) or after.startswith(("{#", "/*", "--")):
+        raise _UnsureError
+    if tag[2] == "-" and "--" in before[before.rfind("\n") + 1 :]:
+        raise _UnsureError
 
 
 def _word_beside(code: str, start: int, end: int) -> bool:
