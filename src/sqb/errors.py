@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterable
 
 #: code -> what it means. Families: C the call and the config, P the project's files, S selection
-#: and state, L the lake, X what happens while running, J Java and Spark set-up.
+#: and state, L the lake, X what happens while running, J Java and Spark set-up, B dbt projects.
 CODES: dict[str, str] = {
     "C001": "no project here: sqlbuild_project.toml was not found",
     "C002": "a TOML file can't be parsed",
@@ -78,6 +78,13 @@ CODES: dict[str, str] = {
     "J004": "the Spark session that was handed in, or the server, can't be used",
     "J005": "the Spark Connect server can't be reached or refused the session",
     "J006": "the warm Spark can't be started",
+    "B001": "no dbt project here: dbt_project.yml was not found",
+    "B002": "dbt was not found",
+    "B003": "a profile of dbt can't be found or read",
+    "B004": "Jinja in a file of dbt's configuration can't be rendered",
+    "B005": "a manifest of dbt can't be read",
+    "B006": "a kind of warehouse or connection that is not supported",
+    "B007": "a dbt_project.yml can't be read",
 }
 
 

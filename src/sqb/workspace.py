@@ -22,7 +22,7 @@ from sqb.lake.facts import FactsCache
 from sqb.lake.lake import Lake
 from sqb.lake.opening import open_lake
 from sqb.project.config import Config, load_config
-from sqb.project.layout import find_project, read_files
+from sqb.project.layout import find_project, read_files, work_folder
 from sqb.project.secrets import masker
 from sqb.state.store import StateStore
 
@@ -53,11 +53,7 @@ class Workspace:
     @property
     def work_dir(self) -> Path:
         """``.sqb``: disposable, ignored by git."""
-        folder = self.root / ".sqb"
-        if not folder.exists():
-            folder.mkdir()
-            (folder / ".gitignore").write_text("*\n")
-        return folder
+        return work_folder(self.root)
 
     @cached_property
     def compiled(self) -> Compiled:

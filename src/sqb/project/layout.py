@@ -58,6 +58,15 @@ def find_project(start: Path) -> Path:
     )
 
 
+def work_folder(root: Path) -> Path:
+    """``.sqb``: disposable, ignored by git; made if it is not there."""
+    folder = root / ".sqb"
+    if not folder.exists():
+        folder.mkdir()
+        (folder / ".gitignore").write_text("*\n")
+    return folder
+
+
 def read_files(root: Path) -> ProjectFiles:
     """Read every file of the project, in sorted order; hidden files and folders are left out."""
     base = os.fspath(root)

@@ -1,7 +1,7 @@
 """Keeping secrets out of what users and files get to see.
 
 A secret is the userinfo of a URL, the value of a key that speaks of one, or an environment variable
-named ``SQB_SECRET_*``.
+named ``SQB_SECRET_*`` (or ``DBT_ENV_SECRET_*``, as dbt calls its own).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from sqb.project.config import Config
 
 MASK = "***"
 SECRET_VARIABLE = "SQB_SECRET_"
+_SECRET_VARIABLES = (SECRET_VARIABLE, "DBT_ENV_SECRET_")
 
 _SECRET_KEY = re.compile(r"password|token|secret|credential|key", re.IGNORECASE)
 #: Keys of data, not of locks: masking `unique_key = "id"` would blank out every `id`.
@@ -50,15 +51,19 @@ def is_secret_key(key: str) -> bool:
 
 
 def masker(
-    config: Config | None, *, environ: Mapping[str, str] | None = None
+    config: Config | None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> Callable[[str], str]:
     """A function that replaces every known secret in a text by ``***``.
 
-    Known are the secrets of the config and the environment, and the userinfo of any URL. Whatever
-    sqb prints or writes down goes through it.
+    Known are the secrets of the config, of other ``settings`` and of the environment, and the
+    userinfo of any URL. Whatever sqb prints or writes down goes through it.
     """
     variables = os.environ if environ is None else environ
-    found = {value for key, value in variables.items() if key.startswith(SECRET_VARIABLE)}
+    found = {value for key, value in variables.items() if key.startswith(_SECRET_VARIABLES)}
+    found.update(_within(settings or {}))
     if config is not None:
         found.update(_secrets(config))
     known = {form for value in found if len(value) >= _SHORTEST for form in _forms(value)}
