@@ -191,7 +191,7 @@ def happen(bench: Workbench, statement: str, snapshots: list[object]) -> None:
         bench.sql(statement)
 
 
-@pytest.mark.parametrize("way", ["rows", "auto"])
+@pytest.mark.parametrize("way", ["rows", "full"])
 def test_every_kind_keeps_its_promise_whatever_happens(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:

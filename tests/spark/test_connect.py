@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import socket
@@ -99,6 +100,14 @@ def test_a_wrong_token_is_refused_and_not_shown(spark: SparkSession) -> None:
         open_remote(f"{address}token=hunter2")
     assert caught.value.code == "J005"
     assert "hunter2" not in str(caught.value.to_json())
+
+
+@on_connect
+def test_a_sibling_leaves_nothing_to_do_when_python_ends(spark: SparkSession) -> None:
+    before = atexit._ncallbacks()
+    beside = sibling(spark)
+    assert atexit._ncallbacks() == before
+    release(beside)
 
 
 @on_connect

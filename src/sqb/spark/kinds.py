@@ -7,6 +7,7 @@ and ``connect``.
 
 from __future__ import annotations
 
+import atexit
 import time
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
@@ -119,9 +120,12 @@ def ended_by_hand(session: SparkSession) -> SparkSession:
 
     pyspark 4.1 closes a collected session in whatever thread the collector runs in, stopped or not,
     and waits there for the calls of all others: if that thread holds a lock of gRPC which one of
-    them needs, the process hangs (SPARK-55406).
+    them needs, the process hangs (SPARK-55406). It also has every client that was not closed ask
+    its server for something when Python ends, for minutes if the server is gone.
     """
-    cast("Any", session).client.close = _left_open
+    client = cast("Any", session).client
+    client.close = _left_open
+    atexit.unregister(client._cleanup_ml_cache)
     return session
 
 
