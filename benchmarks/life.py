@@ -21,6 +21,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from show import Panel, picture, table
+
 from sqb.api import Project
 from sqb.lake.metadata import read_document
 from sqb.state.tables import FINGERPRINTS
@@ -119,48 +121,34 @@ _PANELS = (
 )
 
 
-def picture(points: list[dict[str, Any]]) -> str:
+def drawn(points: list[dict[str, Any]]) -> str:
     """Six small line charts over the number of builds, as SVG."""
-    width, height, margin = 300, 130, 24
-    parts = []
-    for place, (key, title) in enumerate(_PANELS):
-        left, top = (place % 2) * (width + margin) + margin, (place // 2) * (height + 50) + 30
-        most = max((p[key] for p in points), default=0) or 1
-        last = max(p["builds"] for p in points)
-        line = " ".join(
-            f"{left + p['builds'] / last * width:.1f},{top + height - p[key] / most * height:.1f}"
-            for p in points
-        )
-        top_value = f"{most:,.2f}" if most < 100 else f"{most:,.0f}"
-        parts.append(
-            f'<text x="{left}" y="{top - 8}">{title} (top: {top_value})</text>'
-            f'<rect x="{left}" y="{top}" width="{width}" height="{height}" class="frame"/>'
-            f'<polyline points="{line}"/>'
-            f'<text x="{left + width}" y="{top + height + 14}" class="end">{last:,} builds</text>'
-        )
-    style = (
-        "text{font:11px sans-serif;fill:#444}.end{text-anchor:end;fill:#888}"
-        ".frame{fill:none;stroke:#ccc}polyline{fill:none;stroke:#2563eb;stroke-width:1.5}"
-    )
-    size = f'width="{2 * width + 3 * margin}" height="{3 * (height + 50) + 20}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size}><style>{style}</style>'
-        f'<rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n'
+    return picture(
+        [
+            Panel(title, "builds", {title: [(p["builds"], p[key]) for p in points]})
+            for key, title in _PANELS
+        ]
     )
 
 
-def table(points: list[dict[str, Any]]) -> str:
+def listed(points: list[dict[str, Any]]) -> str:
     """The same as a Markdown table."""
     names = "Builds|Plan, CPU s|Build, s|State rows|State files|Snapshots|Metadata files|Files|MB"
-    titles = names.split("|")
-    lines = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
-    lines += [
-        f"| {p['builds']:,} | {p['plan_cpu_seconds']:.2f} | {p['build_seconds']:.2f} "
-        f"| {p['state_rows']:,} | {p['state_files']} | {p['snapshots']} | {p['metadata_files']} "
-        f"| {p['files']:,} | {p['bytes'] / 1e6:.1f} |"
+    rows = [
+        [
+            f"{p['builds']:,}",
+            f"{p['plan_cpu_seconds']:.2f}",
+            f"{p['build_seconds']:.2f}",
+            f"{p['state_rows']:,}",
+            str(p["state_files"]),
+            str(p["snapshots"]),
+            str(p["metadata_files"]),
+            f"{p['files']:,}",
+            f"{p['bytes'] / 1e6:.1f}",
+        ]
         for p in points
     ]
-    return "\n".join(lines)
+    return table(names.split("|"), rows, 0, markdown=True)
 
 
 def main() -> None:
@@ -185,9 +173,9 @@ def main() -> None:
                     print(json.dumps(points[-1]), flush=True)
                     if options.json:
                         options.json.write_text(json.dumps(points, indent=2) + "\n")
-    print(table(points))
+    print(listed(points))
     if options.svg:
-        options.svg.write_text(picture(points), encoding="utf-8")
+        options.svg.write_text(drawn(points), encoding="utf-8")
 
 
 if __name__ == "__main__":

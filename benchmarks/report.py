@@ -6,13 +6,14 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 
 from measure import Series
+from show import table
 
 Edit = Callable[[str], str]
 
@@ -133,14 +134,14 @@ def text(findings: Findings, *, markdown: bool) -> str:
         for s in findings.of(tool, case)
     ]
     head = ["", "case", "models", "wall min s", "median", "CPU min s", "median", "peak MB", "reach"]
-    paragraphs.append(_table(head, rows, left=2, markdown=markdown))
+    paragraphs.append(table(head, rows, left=2, markdown=markdown))
     growth = _growth(findings)
     if growth:
-        paragraphs.append(_table(["growth of CPU", "models", "k"], growth, 1, markdown=markdown))
+        paragraphs.append(table(["growth of CPU", "models", "k"], growth, 1, markdown=markdown))
     beside = _beside(findings)
     if beside:
         head = ["no-change plan, side by side", "models", "sqb s", "SQLMesh s", "ratio"]
-        paragraphs.append(_table(head, beside, 1, markdown=markdown))
+        paragraphs.append(table(head, beside, 1, markdown=markdown))
     heavy = "none of pyspark, pyiceberg, pyarrow, sqlglot, no JVM"
     for models, commands in findings.imports.items():
         told = ", ".join(f"{command} {len(found)}" for command, found in commands.items())
@@ -185,19 +186,3 @@ def _beside(findings: Findings) -> list[list[str]]:
         for what, a, b in pairs:
             rows.append([what, f"{theirs.models:,}", f"{a:.2f}", f"{b:.2f}", f"{b / a:.0f}x"])
     return rows
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int, *, markdown: bool) -> str:
-    """A table; the first ``left`` columns are text, the others numbers."""
-    if markdown:
-        rule = ["---" if i < left else "---:" for i in range(len(head))]
-        return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
-    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-    lines = []
-    for row in (head, ["-" * width for width in widths], *rows):
-        cells = (
-            cell.ljust(width) if i < left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)

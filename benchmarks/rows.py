@@ -20,6 +20,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from show import Panel, picture, table
+
 from sqb.api import Project
 from sqb.state.record import decode
 
@@ -166,7 +168,7 @@ class Lake:
                 raise SystemExit(f"{name}: the rows differ from those of a rebuild")
 
 
-def table(points: list[Point], *, markdown: bool) -> str:
+def listed(points: list[Point], *, markdown: bool) -> str:
     """The points as text."""
     head = ["model", "rows", "change", "strategy", "rows s", "full s", "times"]
     body = [
@@ -181,13 +183,32 @@ def table(points: list[Point], *, markdown: bool) -> str:
         ]
         for p in points
     ]
-    if markdown:
-        lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * 4 + " ---: |" * 3]
-        return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in body)])
-    widths = [max(len(row[i]) for row in [head, *body]) for i in range(len(head))]
-    return "\n".join(
-        "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in [head, *body]
-    )
+    return table(head, body, 4, markdown=markdown)
+
+
+def drawn(points: list[Point]) -> str:
+    """Seconds by the size of the change at the largest size, and by the size at one change."""
+    most = max(p.rows for p in points)
+    panels = []
+    for model in MODELS:
+        mine = [p for p in points if p.model == model]
+        by_change = sorted((p for p in mine if p.rows == most), key=lambda p: p.change)
+        if len(by_change) > 1:
+            panels.append(_panel(f"{model}, {most:,} rows: seconds", "% changed", by_change, 100))
+        sizes = sorted((p for p in mine if p.change == 0.001), key=lambda p: p.rows)
+        if len(sizes) > 1:
+            panels.append(_panel(f"{model}, 0.1 % changed: seconds", "rows", sizes, None))
+    return picture(panels)
+
+
+def _panel(title: str, along: str, points: list[Point], share: int | None) -> Panel:
+    at = [p.change * share if share else float(p.rows) for p in points]
+    pairs = list(zip(at, points, strict=True))
+    lines = {
+        "by rows": [(x, p.seconds) for x, p in pairs],
+        "in full": [(x, p.full) for x, p in pairs],
+    }
+    return Panel(title, along, lines, logarithmic=True)
 
 
 def missed(points: list[Point]) -> list[str]:
@@ -215,6 +236,7 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--svg", type=Path)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     points: list[Point] = []
@@ -226,11 +248,13 @@ def main() -> int:
             for change in options.change:
                 lake.measure(change, 1)  # the first of each runs on a cold JVM
                 points += lake.measure(change, options.turns)
-                print(table(points[-len(MODELS) :], markdown=False), file=sys.stderr, flush=True)
+                print(listed(points[-len(MODELS) :], markdown=False), file=sys.stderr, flush=True)
             lake.session.stop()
-    print(table(points, markdown=options.markdown))
+    print(listed(points, markdown=options.markdown))
     if options.json:
         options.json.write_text(json.dumps([asdict(p) for p in points], indent=1), encoding="utf-8")
+    if options.svg:
+        options.svg.write_text(drawn(points), encoding="utf-8")
     goals = missed(points)
     print("\n".join(goals) or "Every goal that was measured was met.")
     return 1 if goals and options.check else 0

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import measure
 from measure import Sample, Series
-from report import _table
+from show import table
 
 from sqb.api import Project
 from sqb.spark.archive import Request, archive_path, make
@@ -182,7 +182,7 @@ def report(series: dict[str, Series], *, markdown: bool) -> str:
         for case, s in series.items()
     ]
     about = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {len(plain.samples)} turns"
-    return f"{about}\n\n{_table(head, rows, 1, markdown=markdown)}"
+    return f"{about}\n\n{table(head, rows, 1, markdown=markdown)}"
 
 
 def main() -> None:

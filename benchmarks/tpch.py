@@ -19,6 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from show import table
+
 from sqb.api import Project
 from sqb.state.record import decode
 
@@ -241,12 +243,12 @@ class Lake:
         """Orders come, with their lines: 0.1 %."""
         count = max(self.orders // 1000, 2)
         stop = self.next + count
-        for table, items, rows in (
+        for name, items, rows in (
             ("orders", self._orders(), f"range({self.next}, {stop})"),
             ("lineitem", self._lines(), self._line_rows(self.next, stop)),
         ):
             listed = ", ".join(f"{sql} AS {column}" for column, sql in items.items())
-            self.session.sql(f"INSERT INTO lake.raw.{table} SELECT {listed} FROM {rows}")
+            self.session.sql(f"INSERT INTO lake.raw.{name} SELECT {listed} FROM {rows}")
         self.next = stop
 
     def rf2(self) -> None:
@@ -298,7 +300,7 @@ class Lake:
             raise SystemExit(f"{name}: the rows differ from those of a rebuild")
 
 
-def table(runs: list[Run], *, markdown: bool) -> str:
+def listed(runs: list[Run], *, markdown: bool) -> str:
     """Each query: what was done by each function, and the seconds of all."""
     functions = list(dict.fromkeys(run.function for run in runs))
     head = ["query", *functions, "rows s", "full s"]
@@ -311,12 +313,7 @@ def table(runs: list[Run], *, markdown: bool) -> str:
             cells.append(", ".join(ways))
         rows, full = sum(r.seconds for r in mine), sum(r.full for r in mine)
         body.append([model, *cells, f"{rows:.1f}", f"{full:.1f}"])
-    if markdown:
-        lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-        return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in body)])
-    widths = [max(len(row[i]) for row in [head, *body]) for i in range(len(head))]
-    lines = [[c.ljust(w) for c, w in zip(row, widths, strict=True)] for row in [head, *body]]
-    return "\n".join("  ".join(line) for line in lines)
+    return table(head, body, 1 + len(functions), markdown=markdown)
 
 
 def _way(run: Run) -> str:
@@ -342,7 +339,7 @@ def main() -> int:
                 print(f"cycle {cycle + 1}: {function}", file=sys.stderr, flush=True)
                 runs += lake.refresh(function)
         lake.session.stop()
-    print(table(runs, markdown=options.markdown))
+    print(listed(runs, markdown=options.markdown))
     if options.json:
         options.json.write_text(json.dumps([asdict(r) for r in runs], indent=1), encoding="utf-8")
     rebuilt = {run.model for run in runs if run.strategy == "full" and run.function != "rf3"}
