@@ -10,14 +10,15 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from sqb.dbt.expect import NODE_TYPE, is_planned
+from sqb.dbt.expect import NODE_TYPE, graph_of, is_planned
 from sqb.dbt.nodes import DbtNode
 from sqb.dbt.owed import ground, proof
+from sqb.freshness.sighting import Sighting
 from sqb.hashing import digest
 from sqb.identity.data_id import InputState, source_data, view_state
 from sqb.lake.metadata import TableFacts
 from sqb.state.record import Consumed, Record
-from sqb.state.tables import Observation
+from sqb.state.tables import Fingerprint, Observation
 
 _SCHEME = "dbt/1"
 
@@ -74,32 +75,66 @@ def records_of_tests(
     return out
 
 
+def fingerprints(
+    records: Mapping[str, Record], nodes: Mapping[str, DbtNode], database: str, home: str
+) -> list[Fingerprint]:
+    """Rows for the state table in the schema ``home``, whatever schema each node builds in."""
+    return [
+        Fingerprint(
+            record,
+            database,
+            nodes[name].schema or home,
+            nodes[name].alias or nodes[name].name,
+            "",
+            home,
+        )
+        for name, record in sorted(records.items())
+    ]
+
+
 def observations(
     nodes: Mapping[str, DbtNode],
-    built: Iterable[str],
-    sightings: Mapping[str, tuple[str, str, str]],
+    made: Mapping[str, Record],
+    unfinished: Collection[str],
+    rows: Mapping[str, Record],
+    sightings: Mapping[str, Sighting],
     database: str,
     run: Run,
-) -> tuple[Observation, ...]:
-    """What the sources of the built nodes were: strategy, kind and value of each, by unique id."""
-    read = dict.fromkeys(parent for name in built for parent in nodes[name].parents)
-    return tuple(
-        Observation(
-            source=name,
-            database=database,
-            schema=nodes[name].schema,
-            table=nodes[name].alias,
-            run=run.id,
-            data_version=value,
-            data_version_hash=digest(value),
-            ts=run.ts,
-            strategy=strategy,
-            value_kind=kind,
+) -> list[Observation]:
+    """Sources that moved and below which all that was planned succeeded.
+
+    ``made`` are the new records, ``rows`` those from before; ``unfinished`` is what was planned
+    and did not succeed, blocked or failed: the next plan must see the change.
+    """
+    graph = graph_of(nodes)
+    held = graph.ancestors(n for n in unfinished if n in graph.parents)
+    moved: set[str] = set()
+    for name, record in made.items():
+        before = rows.get(name)
+        was = before.read() if before is not None else {}
+        moved.update(n for n, data in record.read().items() if was.get(n) != data)
+    out: list[Observation] = []
+    for name in sorted(moved - held):
+        sighting = sightings.get(name)
+        if sighting is None or sighting.value is None:
+            continue
+        node, value = nodes[name], sighting.value
+        mark = digest(name, sighting.strategy, sighting.kind, value)
+        out.append(
+            Observation(
+                name,
+                database,
+                node.schema,
+                node.alias,
+                run.id,
+                value,
+                mark,
+                run.ts,
+                sighting.strategy,
+                sighting.kind,
+            )
         )
-        for name in read
-        if name in sightings
-        for strategy, kind, value in [sightings[name]]
-    )
+    return out
 
 
 class _Seen:
@@ -112,6 +147,8 @@ class _Seen:
         sources: Mapping[str, InputState],
     ) -> None:
         self.nodes, self.known, self.sources = nodes, known, sources
+        # asked of a node only when all above it are done, so an answer stands
+        self._states: dict[str, InputState | None] = {}
 
     def states(self, names: Iterable[str]) -> dict[str, InputState]:
         """Those of the names whose state is known."""
@@ -139,6 +176,11 @@ class _Seen:
         return record is not None and record.materialized == "view"
 
     def _state(self, name: str) -> InputState | None:
+        if name not in self._states:
+            self._states[name] = self._look(name)
+        return self._states[name]
+
+    def _look(self, name: str) -> InputState | None:
         if name in self.sources:
             return self.sources[name]
         record = self.known.get(name)
