@@ -1,4 +1,4 @@
-"""A dbt project in a small world: its recorded manifest, what stands in the lake, what was recorded.
+"""A dbt project in a small world: its manifest, what stands in the lake, what was recorded.
 
 ``build`` plans and then does what dbt would do with the plan; tests move single facts in between.
 No dbt, no Spark, no files but the manifest.
@@ -238,7 +238,7 @@ def told(plan: DbtPlan) -> dict[str, str]:
     return out
 
 
-def tested(plan: DbtPlan) -> dict[str, str]:
+def checked(plan: DbtPlan) -> dict[str, str]:
     """What the plan does with each test that is not current."""
     out: dict[str, str] = {}
     for node in plan.tests:
