@@ -437,6 +437,67 @@ class TestScope:
         assert told(world.plan(COUNTRY)) == {COUNTRY: OLD}
 
 
+class TestRun:
+    """``dbt run`` is for models alone."""
+
+    def test_seeds_and_snapshots_are_left_to_build(self) -> None:
+        world = DbtWorld()
+        world.build()
+        world.edit(seed("c2"), config(SNAP, unique_key="other"))
+        plan = world.plan(command="run")
+        assert plan.work == ()
+        assert {n.type for n in plan.nodes} == {"dbt_model"}
+        assert plan.resources == len([n for n in world.nodes.values() if n.type == "model"])
+        assert [(w.code, w.node) for w in plan.warnings] == [("S302", FACT), ("S302", COUNTRY)]
+
+    def test_a_seed_that_was_never_loaded_is_refused(self) -> None:
+        with pytest.raises(SqbError, match="S301") as caught:
+            DbtWorld().plan(command="run")
+        assert SEED in caught.value.message
+
+    def test_with_defer_what_is_missing_is_not_stale(self) -> None:
+        plan = DbtWorld().plan(FACT, command="run", defer=True)
+        assert told(plan) == {FACT: "first_run"}
+        assert plan.warnings == ()
+
+
+def function(text: str) -> Callable[[dict[str, Any]], None]:
+    """A function that a model calls."""
+
+    def edit(manifest: dict[str, Any]) -> None:
+        manifest["functions"] = {
+            "function.little.double_it": {
+                "unique_id": "function.little.double_it",
+                "name": "double_it",
+                "resource_type": "function",
+                "package_name": "little",
+                "schema": "little",
+                "alias": "double_it",
+                "relation_name": "little.double_it",
+                "raw_code": text,
+                "checksum": {"name": "sha256", "checksum": text},
+            }
+        }
+        manifest["nodes"][COUNTRY]["depends_on"]["nodes"].append("function.little.double_it")
+
+    return edit
+
+
+def test_a_function_has_no_relation_to_miss() -> None:
+    world = DbtWorld()
+    world.edit(function("x * 2"))
+    world.build()
+    world.relations.pop("function.little.double_it", None)
+    assert world.plan().work == ()
+    world.undo().edit(function("x + x"))
+    plan = world.plan()
+    assert told(plan) == {
+        "function.little.double_it": "checksum_changed",
+        **below("double_it checksum_changed", COUNTRY),
+    }
+    assert [n.type for n in plan.others if n.action == "run"] == ["dbt_function", "dbt_test"]
+
+
 class TestFullRefresh:
     def test_it_runs_what_is_selected_and_only_that(self) -> None:
         world = DbtWorld()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from dbt_worlds import (
     COUNTRY,
+    CUSTOMERS,
     DAY_US,
     FACT,
     NOT_NULL,
@@ -17,6 +18,7 @@ from dbt_worlds import (
     RELATIONSHIP,
     SEED,
     SINGULAR,
+    SNAP,
     STG,
     UNIQUE,
     UNIT,
@@ -118,6 +120,7 @@ def test_a_warning_is_no_debt() -> None:
 
 def test_run_leaves_the_tests_to_build() -> None:
     world = DbtWorld()
+    world.build(SEED, SNAP, CUSTOMERS, without=[RELATIONSHIP])
     plan = world.build(command="run")
     assert plan.tests == ()
     assert world.plan(command="run").work == ()

@@ -19,6 +19,7 @@ from dbt_worlds import (
 )
 from records import STAMP
 
+from sqb.dbt.nodes import TESTS
 from sqb.dbt.recording import Run, fingerprints, observations, records_of_built
 from sqb.identity.hashes import Hashes
 from sqb.state.record import decode, encode
@@ -40,6 +41,8 @@ def test_a_row_has_the_checksum_and_the_full_identity(name: str) -> None:
     assert row["definition_hash"] == node.hashes.checksum
     assert row["version_hash"] == (node.hashes.versions[-1] or node.hashes.full)
     assert record_of(row["metadata_json_b64"]) == world.rows[name]
+    kept = None if node.type in TESTS else node.hashes
+    assert world.rows[name].hashes == kept
 
 
 def test_rows_stay_in_the_target_schema_whatever_schema_a_model_builds_in() -> None:

@@ -18,6 +18,7 @@ from sqb.dbt.plan import MODELS, DbtPlan
 from sqb.dbt.settings import DbtSettings
 from sqb.dbt.watch import sight, watch
 from sqb.dbt.words import drop_view, planned_nodes, stale_above
+from sqb.errors import SqbError
 from sqb.freshness.sighting import Sighting
 from sqb.lake.metadata import TableFacts
 from sqb.planning import coherence
@@ -62,54 +63,61 @@ class Wish(msgspec.Struct, frozen=True):
 
 def decide(seen: Seen, wish: Wish, settings: DbtSettings) -> DbtPlan:
     """The plan; raises if the selection reads what was never built."""
-    mode, nodes, chosen = settings.identity, seen.nodes, frozenset(wish.selected)
-    situation = situation_of(seen, wish, settings)
-    on = ground(seen.rows, seen.relations, situation.sources)
-    every_test = [node for node in nodes.values() if node.type in TESTS]
-    tested = chosen if wish.command == "build" else frozenset()
-    tests = [test for test in every_test if test.unique_id in tested]
-
-    wanted = wanted_models(tests, seen.rows, on, mode)
-    situation = msgspec.structs.replace(situation, wanted=wanted)
-    verdicts = cascade(situation)
-    # a test that runs now, or whose model does, is for dbt to heed
-    failed = [
-        test
-        for test in every_test
-        if test.unique_id not in tested and not _any_runs(test, verdicts)
-    ]
-    barred = barred_below(failed, seen.rows, on, mode, situation.graph)
-    if barred:
-        situation = msgspec.structs.replace(situation, barred={**barred, **situation.barred})
-        verdicts = cascade(situation)
+    mode, nodes = settings.identity, seen.nodes
+    situation, verdicts = judge(seen, wish, settings)
     if not wish.defer:
-        coherence.check(situation, verdicts)
-
+        _refuse_missing(situation, verdicts, wish)
     flag = wish.full_refresh or (
         settings.replay_on_change == "full"
         and any(v.runs and situation.expected[n].type in MODELS for n, v in verdicts.items())
     )
     planned = planned_nodes(situation, verdicts, nodes, mode, full_refresh=flag)
-    planned_tests = plan_tests(nodes, tested, {n.name: n for n in planned}, seen.rows, on, mode)
+    on = ground(seen.rows, seen.relations, situation.sources)
+    by_name = {node.name: node for node in planned}
+    tests = plan_tests(nodes, _tested(wish), by_name, seen.rows, on, mode)
     in_the_way = _in_the_way(seen)
     return DbtPlan(
         target=seen.target,
         nodes=planned,
-        tests=planned_tests,
+        tests=tests,
         warnings=(
-            *stale_above(situation, verdicts, nodes),
+            *stale_above(situation, verdicts, nodes, defer=wish.defer),
             *freshness_warnings(situation, verdicts),
-            *unit_tests_alone(planned_tests),
+            *unit_tests_alone(tests),
         ),
-        resources=len(wish.selected),
+        resources=sum(1 for name in wish.selected if _takes(wish, nodes.get(name))),
         selector=wish.selector,
         full_refresh=flag,
         drop_views={
-            n.name: drop_view(nodes[n.name])
-            for n in planned
-            if n.action == "run" and n.name in in_the_way
+            node.name: drop_view(nodes[node.name])
+            for node in planned
+            if node.action == "run" and node.name in in_the_way
         },
     )
+
+
+def judge(seen: Seen, wish: Wish, settings: DbtSettings) -> tuple[Situation, dict[str, Verdict]]:
+    """The core's verdict on every node, with what tests want and hold back."""
+    mode = settings.identity
+    situation = situation_of(seen, wish, settings)
+    on = ground(seen.rows, seen.relations, situation.sources)
+    every_test = [node for node in seen.nodes.values() if node.type in TESTS]
+    tested = _tested(wish)
+    chosen = [test for test in every_test if test.unique_id in tested]
+    wanted = wanted_models(chosen, seen.rows, on, mode)
+    situation = msgspec.structs.replace(situation, wanted=wanted)
+    verdicts = cascade(situation)
+    # a test that runs now, or whose model does, is for dbt to heed
+    others = [
+        test
+        for test in every_test
+        if test.unique_id not in tested and not _any_runs(test, verdicts)
+    ]
+    barred = barred_below(others, seen.rows, on, mode, situation.graph)
+    if barred:
+        situation = msgspec.structs.replace(situation, barred={**barred, **situation.barred})
+        verdicts = cascade(situation)
+    return situation, verdicts
 
 
 def situation_of(seen: Seen, wish: Wish, settings: DbtSettings) -> Situation:
@@ -130,7 +138,9 @@ def situation_of(seen: Seen, wish: Wish, settings: DbtSettings) -> Situation:
         known=frozenset(n for n in expected if n in seen.rows),
         relations=seen.relations,
         sources={n: s.state for n, s in sightings.items() if s.state is not None},
-        selected=frozenset(n for n in wish.selected if n in expected),
+        selected=frozenset(
+            n for n in wish.selected if n in expected and _takes(wish, seen.nodes[n])
+        ),
         constants={},
         full_refresh=wish.full_refresh,
         sightings=sightings,
@@ -139,6 +149,24 @@ def situation_of(seen: Seen, wish: Wish, settings: DbtSettings) -> Situation:
         overlook_writes=mode == "checksum",
         barred={name: Cause(name, "view_in_the_way") for name in in_the_way},
     )
+
+
+def _refuse_missing(situation: Situation, verdicts: Mapping[str, Verdict], wish: Wish) -> None:
+    try:
+        coherence.check(situation, verdicts)
+    except SqbError as error:
+        if wish.command == "run":
+            error.help = f"{error.help}; seeds and snapshots are made by `sqb dbt build`"
+        raise
+
+
+def _takes(wish: Wish, node: DbtNode | None) -> bool:
+    """Does the command handle a node at all? ``dbt run`` is for models alone."""
+    return wish.command == "build" or (node is not None and node.type == "model")
+
+
+def _tested(wish: Wish) -> frozenset[str]:
+    return frozenset(wish.selected) if wish.command == "build" else frozenset()
 
 
 def _in_the_way(seen: Seen) -> frozenset[str]:

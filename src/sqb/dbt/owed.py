@@ -117,7 +117,7 @@ def plan_tests(
 ) -> tuple[PlannedNode, ...]:
     """Every selected test: run, current, or blocked with what it tests."""
     return tuple(
-        _plan(node, planned, rows.get(name), on, mode)
+        _plan(node, nodes, planned, rows.get(name), on, mode)
         for name, node in nodes.items()
         if name in selected and node.type in TESTS
     )
@@ -125,6 +125,7 @@ def plan_tests(
 
 def _plan(
     test: DbtNode,
+    nodes: Mapping[str, DbtNode],
     planned: Mapping[str, PlannedNode],
     record: Record | None,
     on: Ground,
@@ -153,11 +154,13 @@ def _plan(
     for parent in above:
         if parent.action == "run":
             return node("run", "upstream_changed", Cause(parent.name, parent.reason))
+    model = nodes.get(test.attached or "") if test.type == "unit_test" else None
     why = owed(test, record, on, mode)
-    if why is None:
+    if why is None or (model is not None and model.is_ephemeral):
+        # dbt build has no turn for an ephemeral model, nor for its unit tests
         return node("skip", "no_change")
-    alone = test.type == "unit_test"
-    return node("skip" if alone else "run", "test_owed", None, {"kind": "test", "name": why})
+    action = "skip" if test.type == "unit_test" else "run"
+    return node(action, "test_owed", None, {"kind": "test", "name": why})
 
 
 def unit_tests_alone(tests: Iterable[PlannedNode]) -> tuple[PlanWarning, ...]:

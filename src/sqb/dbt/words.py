@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from sqb.dbt.expect import planned_type
 from sqb.dbt.identity import Change, changes
 from sqb.dbt.nodes import DbtNode
@@ -24,16 +22,10 @@ _WORDS = {
     "source_changed": "source_freshness_changed",
     "schema_changed": "source_freshness_changed",
 }
-_FROM_ABOVE = frozenset({"source_changed", "schema_changed", "source_unknown", "upstream_changed"})
+_SOURCE_MOVED = frozenset({"source_changed", "schema_changed"})
+_FROM_ABOVE = _SOURCE_MOVED | {"source_unknown", "upstream_changed"}
 #: Reasons for which an incremental model meets rows of an older definition.
 _REDEFINED = frozenset({"checksum_changed", "identity_changed"})
-
-
-class Above(msgspec.Struct, frozen=True):
-    """The sources above a node that gave it a reason: one that moved, one that can't be seen."""
-
-    moved: str | None = None
-    unknown: str | None = None
 
 
 def planned_nodes(
@@ -45,13 +37,13 @@ def planned_nodes(
     full_refresh: bool,
 ) -> tuple[PlannedNode, ...]:
     """Every selected node that is built; ``full_refresh``: dbt gets the flag."""
-    above = sources_above(situation, verdicts)
+    moved = moved_above(situation, verdicts)
     out: list[PlannedNode] = []
     for name in situation.expected:
         if name not in situation.selected:
             continue
         verdict, node = verdicts[name], nodes[name]
-        reason, cause = _reason(verdict, above[name])
+        reason, cause = _reason(verdict, moved.get(name))
         detail = None
         if reason == "identity_changed":
             detail = _detail(node, situation.recorded.get(name), nodes, mode)
@@ -72,35 +64,42 @@ def planned_nodes(
     return tuple(out)
 
 
-def sources_above(situation: Situation, verdicts: Mapping[str, Verdict]) -> dict[str, Above]:
-    """For each node the sources that moved or can't be seen, also behind nodes that run."""
-    out: dict[str, Above] = {}
+def moved_above(situation: Situation, verdicts: Mapping[str, Verdict]) -> dict[str, str]:
+    """For each node a source above that moved, also behind nodes that run."""
+    out: dict[str, str] = {}
     for name, expected in situation.expected.items():
         record = situation.recorded.get(name)
         consumed = record.consumed() if record is not None else {}
-        moved: str | None = None
-        unknown: str | None = None
         for parent in expected.inputs:
             state = situation.sources.get(parent)
-            if state is not None:
-                if state.data == UNKNOWN:
-                    unknown = unknown or parent
-                elif parent in consumed and consumed[parent].data != state.data:
-                    moved = moved or parent
-            elif parent in out and _passes_on(situation, verdicts, parent):
-                moved = moved or out[parent].moved
-                unknown = unknown or out[parent].unknown
-        out[name] = Above(moved, unknown)
+            before = consumed.get(parent)
+            found: str | None = None
+            if state is None:
+                found = out.get(parent) if _passes_on(situation, verdicts, parent) else None
+            elif before is not None and state.data not in (before.data, UNKNOWN):
+                found = parent
+            if found is not None:
+                out[name] = found
+                break
     return out
 
 
 def stale_above(
-    situation: Situation, verdicts: Mapping[str, Verdict], nodes: Mapping[str, DbtNode]
+    situation: Situation,
+    verdicts: Mapping[str, Verdict],
+    nodes: Mapping[str, DbtNode],
+    *,
+    defer: bool,
 ) -> tuple[PlanWarning, ...]:
-    """Selected nodes that rest on stale ones outside the selection."""
+    """Selected nodes that rest on stale ones outside the selection.
+
+    ``defer``: what is missing is read elsewhere, and is not stale.
+    """
     out: list[PlanWarning] = []
     for name in situation.expected:
         stale = verdicts[name].stale_above
+        if defer:
+            stale &= situation.relations.keys()
         if name not in situation.selected or not stale:
             continue
         node, names = nodes[name], ", ".join(sorted(nodes[n].label for n in stale))
@@ -124,26 +123,21 @@ def _passes_on(situation: Situation, verdicts: Mapping[str, Verdict], name: str)
     return situation.expected[name].materialized == "view"
 
 
-def _reason(verdict: Verdict, above: Above) -> tuple[str, Cause | None]:
-    """The reason in dbt's words. Moved sources come first, as they do in the graph."""
+def _reason(verdict: Verdict, moved: str | None) -> tuple[str, Cause | None]:
+    """The reason in dbt's words; a source above that moved is told before other nodes."""
     cause = verdict.cause
     if verdict.blocked or not verdict.runs:
         return verdict.reason, cause if verdict.blocked else None
     if verdict.reason not in _FROM_ABOVE:
         return _WORDS.get(verdict.reason, verdict.reason), cause
-    root = cause.reason if cause is not None else ""
-    moved = above.moved
-    if moved is None and cause is not None and root in {"source_changed", "schema_changed"}:
+    if moved is None and cause is not None and cause.reason in _SOURCE_MOVED:
         moved = cause.node
     if moved is not None:
         return "source_freshness_changed", Cause(moved, "source_freshness_changed")
-    unknown = above.unknown
-    if unknown is None and cause is not None and root == "source_unknown":
-        unknown = cause.node
-    if unknown is not None:
-        return "source_unknown", Cause(unknown, "source_unknown")
-    told = Cause(cause.node, _WORDS.get(root, root)) if cause is not None else None
-    return "upstream_changed", told
+    if cause is None:
+        return "upstream_changed", None
+    reason = "source_unknown" if cause.reason == "source_unknown" else "upstream_changed"
+    return reason, Cause(cause.node, _WORDS.get(cause.reason, cause.reason))
 
 
 def _detail(
