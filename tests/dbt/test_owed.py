@@ -28,7 +28,11 @@ from dbt_worlds import (
     text,
     told,
 )
+from records import STAMP, of
 
+from sqb.dbt.nodes import DbtNode
+from sqb.dbt.owed import barred_below, proof
+from sqb.graph.graph import Graph
 from sqb.identity.hashes import MODES
 
 ON_FACT = (SINGULAR, NOT_NULL, RELATIONSHIP, UNIQUE)
@@ -151,6 +155,13 @@ class TestHoldingBack:
         }
         assert plan.work == ()
 
+    def test_a_view_in_the_way_elsewhere_is_still_told(self) -> None:
+        world = self.failed()
+        world.edit(config(CUSTOMERS, materialized="table"))
+        found = told(world.plan(command="run"))
+        assert found[CUSTOMERS].startswith("BLOCK view_in_the_way")
+        assert found[COUNTRY].startswith("BLOCK")
+
     def test_leaving_the_test_out_builds_nothing_on_it(self) -> None:
         plan = self.failed().plan(without=[NOT_NULL])
         assert told(plan)[COUNTRY].startswith("BLOCK upstream_test_failed")
@@ -168,7 +179,10 @@ class TestHoldingBack:
     def test_a_new_build_of_the_model_is_not_held_back(self) -> None:
         world = self.failed()
         world.edit(text(FACT, " limit 6", "c3"))
-        assert list(told(world.plan(command="run"))) == [FACT, COUNTRY]
+        assert told(world.plan(command="run")) == {
+            FACT: "checksum_changed",
+            COUNTRY: "upstream_changed <- fct_orders checksum_changed",
+        }
 
     def test_another_test_of_that_name_has_not_failed(self) -> None:
         world = self.failed()
@@ -176,14 +190,16 @@ class TestHoldingBack:
         assert list(told(world.plan(command="run"))) == [COUNTRY]
 
     def test_a_test_of_several_nodes_guards_only_what_is_below_all(self) -> None:
-        world = built()
-        world.edit(text(FACT, " limit 5", "c2"), config(RELATIONSHIP, severity="error"))
-        world.build(outcomes={RELATIONSHIP: "fail"})
-        world.edit(text(FACT, " limit 6", "c2"))
-        plan = world.plan(command="run")
-        # below the seed and the model is only what is below the model
-        assert told(plan)[COUNTRY].startswith("BLOCK upstream_test_failed")
-        assert FACT not in told(plan)
+        graph = Graph({"a": [], "b": ["a"], "c": ["b"], "d": ["a"], "e": [], "f": ["e", "a"]})
+        rows = {}
+        tests = []
+        for name, parents in (("t1", ("a", "b")), ("t2", ("a", "e")), ("t3", ("d",))):
+            test = DbtNode(name, name, "test", "p", "", parents=parents, severity="error")
+            proof_ = proof(test, lambda parent, _: parent)
+            rows[name] = of(STAMP, query="", local="", data=proof_, outcome="fail")
+            tests.append(test)
+        found = barred_below(tests, rows, lambda parent, _: parent, "full", graph)
+        assert {name: cause.node for name, cause in found.items()} == {"c": "t1", "f": "t2"}
 
 
 class TestUnitTests:

@@ -202,10 +202,10 @@ class DbtWorld:
     def _made(self, node: DbtNode) -> TableFacts:
         before = self.relations.get(node.unique_id)
         if node.materialized == "view":
-            return facts(uuid=f"uuid of {node.unique_id}", kind="view", shape=node.hashes.checksum)
+            return facts(uuid="uuid of a view", kind="view", shape=node.hashes.checksum)
         if before is not None and before.kind == "view":
             raise AssertionError("dbt-spark can't put a table where an Iceberg view stands")
-        return written(before) if before is not None else facts(uuid=f"uuid of {node.unique_id}")
+        return written(before) if before is not None else facts(uuid=f"uuid {self._runs}")
 
 
 def facts(

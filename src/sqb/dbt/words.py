@@ -118,9 +118,7 @@ def drop_view(node: DbtNode) -> str:
 
 def _passes_on(situation: Situation, verdicts: Mapping[str, Verdict], name: str) -> bool:
     """Do readers of a node get what moved above it: because it runs, or because it is a view?"""
-    if name in situation.selected:
-        return verdicts[name].runs
-    return situation.expected[name].materialized == "view"
+    return verdicts[name].runs or situation.expected[name].materialized == "view"
 
 
 def _reason(verdict: Verdict, moved: str | None) -> tuple[str, Cause | None]:

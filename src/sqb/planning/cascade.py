@@ -79,7 +79,7 @@ def _settle(
         verdict = verdicts.get(parent)
         if verdict is None:
             continue
-        if (verdict.state is None and verdict.waits) or (eager and verdict.runs):
+        if verdict.state is None and verdict.waits:
             waiting.append(parent)
         if verdict.stale_above and not (verdict.runs and parent in situation.selected):
             stale_above |= verdict.stale_above
