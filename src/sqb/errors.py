@@ -85,6 +85,8 @@ CODES: dict[str, str] = {
     "B005": "a manifest of dbt can't be read",
     "B006": "a kind of warehouse or connection that is not supported",
     "B007": "a dbt_project.yml can't be read",
+    "B008": "a freshness setting of a dbt source can't be used",
+    "B009": "a unit test of dbt can't run without its model",
 }
 
 

@@ -7,6 +7,7 @@ single facts; ``plan`` decides on the result. No Spark, no files.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 
@@ -164,7 +165,9 @@ class World:
         self.watched[name] = replace(self.watched.get(name, Watched()), **changes)  # type: ignore[arg-type]
         return self
 
-    def plan(self, *select: str, force: bool = False, full_refresh: bool = False) -> Plan:
+    def plan(
+        self, *select: str, force: bool = False, full_refresh: bool = False, **more: Any
+    ) -> Plan:
         expected = self.expected()
         situation = Situation(
             target="dev",
@@ -179,6 +182,7 @@ class World:
             force=force,
             full_refresh=full_refresh,
             sightings=self.sightings(),
+            **more,
         )
         return decide(situation)[0]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 from records import STAMP, of
 
@@ -55,6 +56,13 @@ def test_several_schemas_are_read_together(place: Path) -> None:
     store(place).append([fingerprint("a", 1), fingerprint("b", 2, schema="dev_marts")], [], {})
     assert latest(place, schemas=("dev", "dev_marts")) == {"a": 1, "b": 2}
     assert latest(place, schemas=("dev_marts",)) == {"b": 2}
+
+
+def test_a_row_may_be_kept_in_another_schema_than_its_relation(place: Path) -> None:
+    marts = fingerprint("b", 2, schema="marts")
+    store(place).append([msgspec.structs.replace(marts, home="dev"), fingerprint("a", 1)], [], {})
+    assert latest(place, cached=False) == {"a": 1, "b": 2}
+    assert [row["target_schema"] for row in store(place).history(["dev"])] == ["dev", "marts"]
 
 
 def test_what_another_process_appended_is_seen(place: Path) -> None:

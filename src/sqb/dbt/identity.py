@@ -20,13 +20,13 @@ from sqb.dbt.nodes import (
     TESTS,
     DbtNode,
     Freshness,
-    Hashes,
     through_ephemeral,
 )
 from sqb.dbt.normal import normalised
 from sqb.graph.graph import Graph
 from sqb.hashing import digest
 from sqb.identity.expected import compose_version
+from sqb.identity.hashes import Hashes
 
 #: Keys of a node's config that can't change what is built, or that other parts stand for; every
 #: other key counts, so that a new one is never overlooked.

@@ -9,32 +9,11 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from sqb.identity.hashes import Hashes
+
 #: What is built and has a relation, and what is checked.
 BUILT = frozenset({"model", "seed", "snapshot", "function"})
 TESTS = frozenset({"test", "unit_test"})
-
-
-class Hashes(msgspec.Struct, frozen=True, array_like=True):
-    """Who a node is, in the three senses of ``[dbt] identity``.
-
-    ``checksum`` is dbt's own, ``inlined`` stands for those of the ephemeral models in its text (or
-    is empty); ``normalised`` and ``full`` are hashes of the node itself with all that dbt's
-    checksum misses; ``versions`` are the three, each composed with those of everything above.
-    ``parts`` has a short hash of each thing beside the text, so that a cause can be named. ``body``
-    is the hash of the normalised text alone. Tests have no versions and no parts.
-    """
-
-    checksum: str
-    inlined: str = ""
-    normalised: str = ""
-    full: str = ""
-    versions: tuple[str, str, str] = ("", "", "")
-    parts: dict[str, str] = {}
-    body: str = ""
-
-
-#: The order of ``Hashes.versions``.
-MODES = ("checksum", "normalised", "full")
 
 
 class Freshness(msgspec.Struct, frozen=True, array_like=True):

@@ -30,7 +30,8 @@ class Expected(msgspec.Struct, frozen=True):
 
     ``lines`` says where each input is named first; ``described`` is what the relation's comments
     shall say, which is no part of its identity. ``full_refresh`` is what its header says of
-    rebuilding it, ``replay`` what becomes of its rows when its definition changes.
+    rebuilding it, ``replay`` what becomes of its rows when its definition changes. An empty
+    ``relation``: it has none, such as a function.
     """
 
     name: str

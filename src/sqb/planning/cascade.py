@@ -15,9 +15,9 @@ from sqb.identity.data_id import UNKNOWN, InputState, view_state
 from sqb.planning.inputs import Moved, moved_inputs
 from sqb.planning.own_change import own_change
 from sqb.planning.plan import Cause
-from sqb.planning.situation import Situation, bound, definition_local
+from sqb.planning.situation import Situation, as_recorded, bound, definition_local
 from sqb.planning.tolerance import as_consumed, kept_sources
-from sqb.state.record import Record, untouched
+from sqb.state.record import Record
 
 #: Own reasons that leave the columns as they are.
 _SAME_COLUMNS = frozenset({"forced", "full_refresh", "constant_changed"})
@@ -28,7 +28,8 @@ class Verdict(msgspec.Struct, frozen=True):
 
     ``state`` is None while it can't be known before the run; then ``waits`` names the nodes whose
     outcome decides. ``columns_move``: its columns may come out different. ``stale_above``: stale
-    nodes outside the selection that it rests on. ``blocked``: a source above is too old.
+    nodes outside the selection that it rests on. ``blocked``: a source above is too old, or it or
+    a node above is barred.
     """
 
     runs: bool
@@ -50,7 +51,11 @@ def cascade(situation: Situation) -> dict[str, Verdict]:
     verdicts: dict[str, Verdict] = {}
     tolerant = {n: s for n, s in situation.sightings.items() if s.tolerance is not None}
     for name in situation.expected:
-        verdicts[name] = _settle(situation, name, verdicts, tolerant)
+        verdict = _settle(situation, name, verdicts, tolerant)
+        barred = situation.barred.get(name) if verdict.runs else None
+        if barred is not None:
+            verdict = Verdict(False, barred.reason, barred, blocked=True)
+        verdicts[name] = verdict
     return verdicts
 
 
@@ -62,7 +67,8 @@ def _settle(
 ) -> Verdict:
     expected = situation.expected[name]
     record = situation.recorded.get(name)
-    is_view = expected.materialized == "view"
+    eager = situation.eager
+    is_view = expected.materialized == "view" and not eager
     too_old = _too_old(situation, verdicts, expected.inputs)
     if too_old is not None:
         return Verdict(False, too_old.reason, too_old, blocked=True)
@@ -89,7 +95,10 @@ def _settle(
     selected = name in situation.selected
     if own is not None or moved:
         if not selected:
-            return _outside(situation, name, verdicts, waiting, stale_above | {name})
+            # an eager view shows rows that moved without being made anew
+            shown = own is None and expected.materialized == "view"
+            stale = stale_above if shown and eager else stale_above | {name}
+            return _outside(situation, name, verdicts, waiting, stale)
         reason, cause = (own, None) if own else _explain(situation, name, moved, verdicts)
         columns = (own or "forced") not in _SAME_COLUMNS or _columns_moved(record, states)
         state = _view_state(situation, name, states) if is_view else None
@@ -113,7 +122,7 @@ def _settle(
             True,
             "upstream_changed",
             first.cause or Cause(deciding[0], first.reason),
-            if_changed,
+            None if eager else if_changed,
             waits=_waits(waiting, verdicts) if is_view else (name,),
             columns_move=bool(columns_above),
             stale_above=stale_above,
@@ -128,6 +137,9 @@ def _settle(
             waits=_waits(waiting, verdicts),
             stale_above=stale_above,
         )
+    wanted = situation.wanted.get(name)
+    if wanted is not None:
+        return Verdict(True, wanted.reason, wanted, waits=(name,), stale_above=stale_above)
     return Verdict(
         False,
         "no_change",
@@ -139,7 +151,7 @@ def _settle(
 def _too_old(
     situation: Situation, verdicts: dict[str, Verdict], inputs: Iterable[str]
 ) -> Cause | None:
-    """The source above that is older than its policy allows."""
+    """What blocks from above: a source older than its policy allows, or a barred node."""
     for name in inputs:
         verdict = verdicts.get(name)
         if verdict is not None:
@@ -290,9 +302,9 @@ def _outside(
 
     Where someone else wrote it there is no state to compare with, so it gives readers no reason.
     """
-    record, facts = situation.recorded.get(name), situation.relations.get(name)
+    record = situation.recorded.get(name)
     state = None
-    if record is not None and facts is not None and untouched(record, facts):
+    if as_recorded(situation, name):
         state = _standing(situation, name, verdicts)
     through = record is not None and record.materialized == "view" and state is None
     waits = _waits(waiting, verdicts) if through else ()

@@ -36,6 +36,7 @@ def check(situation: Situation, verdicts: Mapping[str, Verdict]) -> None:
                 verdicts[name].runs
                 and parent not in situation.selected
                 and parent not in situation.relations
+                and situation.expected[parent].relation
             ):
                 missing[parent] = None
     if missing:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sqb.identity.expected import Expected
-from sqb.planning.situation import Situation, bound
-from sqb.state.record import Record, untouched
+from sqb.planning.situation import Situation, as_recorded, bound
+from sqb.state.record import Record
 
 
 def own_change(situation: Situation, name: str) -> str | None:
@@ -15,8 +15,7 @@ def own_change(situation: Situation, name: str) -> str | None:
             return "full_refresh"
         if situation.force or situation.full_refresh:
             return "forced"
-    facts = situation.relations.get(name)
-    if facts is None:
+    if expected.relation and name not in situation.relations:
         return "relation_missing" if name in situation.known else "first_run"
     record = situation.recorded.get(name)
     if record is None:
@@ -24,7 +23,7 @@ def own_change(situation: Situation, name: str) -> str | None:
     changed = definition_change(expected, record)
     if changed is not None:
         return changed
-    if not untouched(record, facts):
+    if not as_recorded(situation, name):
         return "relation_changed"
     dated = bool(expected.constants) and expected.materialized != "view"
     if dated and record.constants != bound(expected, situation.constants):

@@ -11,7 +11,8 @@ from sqb.graph.graph import Graph
 from sqb.identity.data_id import InputState
 from sqb.identity.expected import Expected
 from sqb.lake.metadata import TableFacts
-from sqb.state.record import Record
+from sqb.planning.plan import Cause
+from sqb.state.record import Record, untouched
 
 
 class Situation(msgspec.Struct, frozen=True):
@@ -21,6 +22,11 @@ class Situation(msgspec.Struct, frozen=True):
     (so that a dropped relation is told from one never built), ``relations`` what the catalog shows
     and ``sources`` the tables that others write; a missing one is absent. ``sightings`` tells more
     of each source: how it was observed, its age, why it is missing.
+
+    ``eager``: there is no early cut-off, so what reads a node that runs, runs too, and a view is
+    made anew whenever the rows behind it moved. ``overlook_writes``: what others wrote into a
+    relation is no reason to run. ``wanted`` nodes run even if nothing moved, ``barred`` ones can't
+    run if they have to; both by the reason and who gave it.
     """
 
     target: str
@@ -36,11 +42,25 @@ class Situation(msgspec.Struct, frozen=True):
     full_refresh: bool = False
     outdated: frozenset[str] = frozenset()
     sightings: Mapping[str, Sighting] = {}
+    eager: bool = False
+    overlook_writes: bool = False
+    wanted: Mapping[str, Cause] = {}
+    barred: Mapping[str, Cause] = {}
 
 
 def bound(expected: Expected, constants: Mapping[str, str]) -> dict[str, str]:
     """The values of the bound constants that a node uses."""
     return {name: constants[name] for name in expected.constants}
+
+
+def as_recorded(situation: Situation, name: str) -> bool:
+    """Does a relation stand as its record says, as far as that counts?"""
+    record, facts = situation.recorded.get(name), situation.relations.get(name)
+    if record is None:
+        return False
+    if facts is None:
+        return not situation.expected[name].relation
+    return situation.overlook_writes or untouched(record, facts)
 
 
 def definition_local(expected: Expected, record: Record | None) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from sqb.identity.hashes import Hashes
 from sqb.lake.metadata import TableFacts
 from sqb.project.config import Config
 
@@ -63,7 +64,9 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     ``files`` a mark for each file of a source whose files never change. ``spent`` has its last
     runs, the newest last; ``refreshes`` counts those by rows since the last rebuild. ``kept`` says
     that it holds rows that its query does not give back: ``history``, or ``forward`` where an
-    older definition made them. ``ts`` is in microseconds since the epoch.
+    older definition made them. ``ts`` is in microseconds since the epoch. What dbt built has its
+    ``hashes``, so that another sense of identity finds it as current as this one; a test of dbt has
+    the ``outcome`` that its last run had.
     """
 
     node: str
@@ -94,6 +97,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     spent: tuple[Spent, ...] = ()
     refreshes: int = 0
     kept: str = ""
+    hashes: Hashes | None = None
+    outcome: str = ""
 
     def read(self) -> dict[str, str]:
         """The data ids of all that it was made from, also behind views."""

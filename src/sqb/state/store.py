@@ -89,8 +89,8 @@ class StateStore:
         observed_in: Mapping[str, Sequence[str]],
     ) -> None:
         """One append per schema and table; ``observed_in``: source -> schemas of its readers."""
-        for namespace in sorted({f.schema for f in fingerprints}):
-            mine = [f for f in fingerprints if f.schema == namespace]
+        for namespace in sorted({f.home or f.schema for f in fingerprints}):
+            mine = [f for f in fingerprints if (f.home or f.schema) == namespace]
             before, after = self._append(namespace, FINGERPRINTS, fingerprint_rows(mine))
             known = dict(self._cached.tables.pop(before, {}) if before else {})
             if before is None or known:

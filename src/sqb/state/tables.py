@@ -48,13 +48,17 @@ _TIMES = frozenset({"ts", "observed_at"})
 
 
 class Fingerprint(msgspec.Struct, frozen=True):
-    """A record on its way into the state table, with the relation it speaks of."""
+    """A record on its way into the state table, with the relation it speaks of.
+
+    ``home`` is the schema that keeps it, if that is not the relation's own.
+    """
 
     record: Record
     database: str
     schema: str
     relation: str
     definition: str
+    home: str = ""
 
 
 class Observation(msgspec.Struct, frozen=True):
