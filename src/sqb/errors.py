@@ -85,6 +85,7 @@ CODES: dict[str, str] = {
     "B005": "a manifest of dbt can't be read",
     "B006": "a kind of warehouse or connection that is not supported",
     "B007": "a dbt_project.yml can't be read",
+    "B008": "dbt itself can't read the project or the selection",
 }
 
 
