@@ -48,9 +48,7 @@ def build(dbt: Path, shop: Shop, ids: frozenset[str], **given: Any) -> tuple[End
 
 @pytest.mark.dbt
 def test_exactly_the_chosen_nodes_and_no_file_is_touched(dbt: Path, shop: Shop) -> None:
-    with chosen(shop.root / ".sqb", PICKED) as state:
-        work_folder(shop.root)
-        (shop.root / ".sqb" / ".gitignore").write_text("*\n")
+    with chosen(folders_in(work_folder(shop.root) / "dbt").states, PICKED) as state:
         empty = ("--indirect-selection", "empty")
         found = ask(dbt, shop, select=("result:error",), state=str(state), rest=empty)
     assert frozenset(found) == PICKED
