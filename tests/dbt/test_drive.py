@@ -13,8 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from sqb.dbt.drive import ask_dbt, complaint, folders_in, make_ready, run_dbt
+from sqb.dbt.drive import (
+    ask_dbt,
+    complaint,
+    folders_in,
+    make_ready,
+    newer_parse,
+    run_dbt,
+    with_java,
+)
 from sqb.errors import SqbError
+from sqb.spark.java import find_java
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -135,7 +144,8 @@ if sys.argv[2] == "ask":
     except KeyboardInterrupt:
         print("stopped asking", flush=True)
 else:
-    ended = run_dbt(Path(sys.argv[1]), ["build"], output=sys.stdout, **given)
+    told = lambda left: os.write(1, f"left {left}\\n".encode())
+    ended = run_dbt(Path(sys.argv[1]), ["build"], output=sys.stdout, stopping=told, **given)
     print("ended", ended.code, ended.interrupted, flush=True)
 restored = signal.getsignal(signal.SIGINT) is signal.default_int_handler
 print("restored", restored, flush=True)
@@ -145,7 +155,7 @@ LONG = """
 heard = []
 def hear(number, frame):
     heard.append(number)
-    print('heard', len(heard), file=sys.stderr, flush=True)
+    os.write(2, f'heard {len(heard)}\\n'.encode())
 signal.signal(signal.SIGINT, hear)
 open('ready', 'w').write(str(os.getpid()))
 while len(heard) < NEEDED: time.sleep(0.01)
@@ -195,7 +205,9 @@ def test_a_stop_reaches_dbt_once_and_is_waited_for(tmp_path: Path, number: int) 
     running = Running(tmp_path, LONG.replace("NEEDED", "1"))
     # as a terminal does it: to the whole group
     os.killpg(running.process.pid, number)
-    assert running.end() == ["heard 1", "wrote results 1", "ended 1 True", "restored True"]
+    said = running.end()
+    assert sorted(said[:2]) == ["heard 1", "left 2"]
+    assert said[2:] == ["wrote results 1", "ended 1 True", "restored True"]
     assert gone(running.dbt)
 
 
@@ -211,7 +223,9 @@ def test_the_third_stop_is_the_last(tmp_path: Path) -> None:
     for _ in range(3):
         running.process.send_signal(signal.SIGINT)
         time.sleep(0.2)
-    assert running.end()[-2:] == ["ended 137 True", "restored True"]
+    said = running.end()
+    assert said[-2:] == ["ended 137 True", "restored True"]
+    assert [line for line in said if line.startswith("left")] == ["left 2", "left 1", "left 0"]
     assert gone(running.dbt)
 
 
@@ -221,7 +235,7 @@ def test_an_ignored_stop_stays_ignored_but_dbt_can_be_stopped(tmp_path: Path) ->
     time.sleep(0.2)
     assert running.process.poll() is None
     running.process.send_signal(signal.SIGTERM)
-    assert running.end()[:3] == ["heard 1", "wrote results 1", "ended 1 True"]
+    assert running.end()[2:4] == ["wrote results 1", "ended 1 True"]
 
 
 def test_a_question_begins_where_the_users_dbt_left_off(tmp_path: Path) -> None:
@@ -233,6 +247,8 @@ def test_a_question_begins_where_the_users_dbt_left_off(tmp_path: Path) -> None:
     (artifacts / "sources.json").write_text("{}")
     make_ready(folders, artifacts)
     assert folders.parsed.read_text() == "theirs"
+    os.utime(folders.parsed, ns=(1, 1))
+    assert newer_parse(folders, artifacts) is None
     assert (folders.target / "sources.json").read_text() == "{}"
     # one of its own that is newer stays
     folders.parsed.write_text("own")
@@ -240,4 +256,16 @@ def test_a_question_begins_where_the_users_dbt_left_off(tmp_path: Path) -> None:
     make_ready(folders, artifacts)
     assert sorted(p.name for p in folders.target.iterdir()) == ["partial_parse.msgpack"]
     assert folders.parsed.read_text() == "own"
+    assert newer_parse(folders, artifacts) == folders.parsed
     assert sorted(p.name for p in artifacts.iterdir()) == ["partial_parse.msgpack"]
+
+
+def test_a_machine_without_java_gets_one_for_dbt(tmp_path: Path) -> None:
+    bare = {"PATH": str(tmp_path), "SQB_JAVA_HOME": find_java(os.environ).home}
+    found = with_java(bare, tmp_path / "cache")
+    assert found.keys() - bare.keys() == {"JAVA_HOME"}
+    assert os.access(f"{found['JAVA_HOME']}/bin/java", os.X_OK)
+    # one that the user has is the user's business
+    assert with_java({**bare, "JAVA_HOME": "/mine"}, tmp_path)["JAVA_HOME"] == "/mine"
+    (tmp_path / "java").touch(0o755)
+    assert with_java(bare, tmp_path) == bare

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
+import socket
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dbt_shop import Shop
+from dbt_shop import Shop, thrift_target
 
-from sqb.dbt.drive import Ended, ask_dbt, folders_in, make_ready, run_dbt
+from sqb.dbt.drive import Ended, ask_dbt, folders_in, make_ready, newer_parse, run_dbt
 from sqb.dbt.manifest import read_manifest
 from sqb.dbt.outcome import Outcome, read_outcome
 from sqb.dbt.request import Request
@@ -40,7 +45,8 @@ def ask(dbt: Path, shop: Shop, **given: Any) -> tuple[str, ...]:
 def build(dbt: Path, shop: Shop, ids: frozenset[str], **given: Any) -> tuple[Ended, Outcome, str]:
     folders, out = folders_in(work_folder(shop.root) / "dbt"), io.StringIO()
     with chosen(folders.states, ids) as state:
-        words = run_arguments(Request(**given), state)
+        parsed = newer_parse(folders, shop.root / "target")
+        words = run_arguments(Request(**given), state, parsed=parsed)
         ended = run_dbt(dbt, words, root=shop.root, environ=shop.environ, output=out)
         outcome = read_outcome(shop.root / "target" / "run_results.json", state, ids)
     return ended, outcome, out.getvalue()
@@ -93,8 +99,11 @@ def test_a_selection_is_dbts_own(dbt: Path, shop: Shop) -> None:
 @pytest.mark.dbt_long
 def test_results_count_only_if_they_are_of_this_run(dbt: Path, shop: Shop) -> None:
     gone = frozenset({"model.shop.gone"})
-    ended, outcome, _ = build(dbt, shop, gone, rest=("--no-write-json",))
+    assert ask(dbt, shop, select=("stg_orders",), rest=("--indirect-selection", "empty"))
+    ended, outcome, said = build(dbt, shop, gone, rest=("--no-write-json",))
     assert (ended, outcome.known) == (Ended(0), True)
+    # it began from what the question left
+    assert "Unable to do partial parsing" not in said
     assert outcome.that("left") == ("model.shop.gone",)
     # dbt can't connect, and leaves the file of the run before
     ended, outcome, said = build(dbt, shop, PICKED, command="build", threads=1)
@@ -104,3 +113,31 @@ def test_results_count_only_if_they_are_of_this_run(dbt: Path, shop: Shop) -> No
     ended, outcome, _ = build(dbt, shop, gone, command="run", rest=("--of-a-later-dbt",))
     assert (ended, outcome.known) == (Ended(2), False)
     assert shop.changed() == []
+
+
+@pytest.mark.dbt_long
+@pytest.mark.parametrize("times", [1, 3])
+def test_ctrl_c_ends_dbt(dbt: Path, tmp_path: Path, times: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        shop = Shop(tmp_path, {"slow": thrift_target(server.getsockname()[1])})
+
+        def stop() -> None:
+            # dbt waits for an answer that does not come, and after the first Ctrl-C still does
+            connection, _ = server.accept()
+            with connection:
+                for _ in range(times):
+                    os.kill(os.getpid(), signal.SIGINT)
+                    time.sleep(0.5)
+
+        thread = threading.Thread(target=stop)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        thread.start()
+        try:
+            ended, outcome, said = build(dbt, shop, PICKED)
+        finally:
+            signal.signal(signal.SIGINT, before)
+            thread.join()
+    assert ended.interrupted
+    assert (ended.code == 137) is (times == 3)
+    assert "KeyboardInterrupt" in said
+    assert (outcome.known, set(outcome.that("left"))) == (False, PICKED)

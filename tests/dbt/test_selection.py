@@ -51,6 +51,7 @@ JSON = "--output json --output-keys unique_id"
             "build --defer-state other",
         ),
         ({"rest": ("--fail-fast", "--resource-type", "seed")}, {}, "build --fail-fast"),
+        ({}, {"parsed": Path("/p.mp")}, "build --partial-parse-file-path /p.mp"),
         ({"rest": ("--no-write-json",)}, {}, "build --no-write-json"),
         (
             {"project_dir": "/p", "profiles_dir": "/q", "vars": "{a:1}"},

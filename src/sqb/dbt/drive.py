@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, TextIO
@@ -84,6 +84,25 @@ def make_ready(folders: Folders, artifacts: Path) -> None:
                 own.unlink(missing_ok=True)
 
 
+def newer_parse(folders: Folders, artifacts: Path) -> Path | None:
+    """What a run may begin to parse from: the last question's, if it is newer than the user's."""
+    newer = _changed(folders.parsed) > _changed(artifacts / PARSED_FILE)
+    return folders.parsed if newer else None
+
+
+def with_java(environ: Mapping[str, str], cache: Path) -> dict[str, str]:
+    """The environment for a Spark in dbt's process: on a machine without Java, sqb's own."""
+    found = dict(environ)
+    if found.get("JAVA_HOME") or shutil.which("java", path=found.get("PATH", os.defpath)):
+        return found
+    from sqb.spark.java import find_java, java_home_for_spark
+
+    # without any, the better message is that of Spark
+    with contextlib.suppress(SqbError):
+        found["JAVA_HOME"] = java_home_for_spark(find_java(environ), cache)
+    return found
+
+
 def _changed(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
@@ -122,11 +141,17 @@ def run_dbt(
     root: Path,
     environ: Mapping[str, str],
     output: TextIO,
+    stopping: Callable[[int], None] | None = None,
 ) -> Ended:
-    """Run dbt with its output on ``output``, and wait for it whatever happens."""
+    """Run dbt with its output on ``output``, and wait for it whatever happens.
+
+    dbt may take long to stop, since it waits for what its threads have begun. ``stopping`` is told
+    of each request to stop, with the number of further ones after which dbt is killed; it is called
+    by a signal handler, so it may write to a descriptor but not to a buffered stream.
+    """
     output.flush()
     number = _descriptor(output)
-    with _listening() as signals:
+    with _listening(stopping) as signals:
         if number is not None:
             # dbt itself sees whether it writes to a terminal
             process = _start(executable, arguments, root, environ, stdout=number, stderr=None)
@@ -166,8 +191,9 @@ def complaint(output: str) -> str:
 class _Signals:
     """Passes requests to stop on to a process."""
 
-    def __init__(self) -> None:
+    def __init__(self, told: Callable[[int], None] | None) -> None:
         self.heard = 0
+        self._told = told
         self._process: subprocess.Popen[str] | None = None
 
     def go_to(self, process: subprocess.Popen[str]) -> None:
@@ -180,6 +206,8 @@ class _Signals:
         self.heard += 1
         if self._process is not None:
             self._send()
+        if self._told is not None:
+            self._told(max(_PATIENCE - self.heard, 0))
 
     def _send(self) -> None:
         process = self._process
@@ -193,9 +221,9 @@ class _Signals:
 
 
 @contextlib.contextmanager
-def _listening() -> Iterator[_Signals]:
+def _listening(told: Callable[[int], None] | None = None) -> Iterator[_Signals]:
     """Hear requests to stop, if this is the main thread; others never hear one."""
-    signals = _Signals()
+    signals = _Signals(told)
     before: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for number in _STOPPING:

@@ -74,12 +74,18 @@ def chosen(folder: Path, unique_ids: Collection[str]) -> Iterator[Path]:
 
 
 def run_arguments(
-    request: Request, state: Path, *, full_refresh: bool = False, target_path: str | None = None
+    request: Request,
+    state: Path,
+    *,
+    full_refresh: bool = False,
+    target_path: str | None = None,
+    parsed: Path | None = None,
 ) -> list[str]:
     """``dbt build`` or ``dbt run`` of exactly the nodes of a folder that ``chosen`` made.
 
     The user's state folder stays the one that is deferred to. ``full_refresh`` adds the option
-    where the user did not; ``target_path`` is the configured one.
+    where the user did not; ``target_path`` is the configured one; ``parsed`` is what dbt may begin
+    to parse from.
     """
     words = [request.command, *_surroundings(request)]
     place = request.target_path or target_path
@@ -94,6 +100,8 @@ def run_arguments(
     defers = any(option.name == "--defer-state" for option in request.options)
     if request.state is not None and not defers:
         words += ["--defer-state", request.state]
+    if parsed is not None:
+        words += ["--partial-parse-file-path", str(parsed)]
     words += _words(request.running)
     # last, so that they win over what stands before
     words += ["--select", "result:error", "--state", str(state), "--indirect-selection", "empty"]
