@@ -238,6 +238,41 @@ def test_an_ignored_stop_stays_ignored_but_dbt_can_be_stopped(tmp_path: Path) ->
     assert running.end()[2:4] == ["wrote results 1", "ended 1 True"]
 
 
+def test_ctrl_z_lets_dbt_rest(tmp_path: Path) -> None:
+    def states() -> set[str]:
+        pids = f"{running.process.pid},{running.dbt}"
+        told = subprocess.run(
+            ["ps", "-o", "stat=", "-p", pids], check=True, capture_output=True, text=True
+        )
+        return {line.strip()[0] for line in told.stdout.splitlines()}
+
+    def reach(stopped: bool) -> None:
+        until = time.monotonic() + 10
+        while (states() == {"T"}) is not stopped:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+    running = Running(tmp_path, LONG.replace("NEEDED", "1"))
+    running.process.send_signal(signal.SIGTSTP)
+    reach(True)
+    running.process.send_signal(signal.SIGCONT)
+    reach(False)
+    running.process.send_signal(signal.SIGINT)
+    assert running.end()[2:] == ["wrote results 1", "ended 1 True", "restored True"]
+
+
+def test_dbt_does_not_go_on_unseen(tmp_path: Path) -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError(text)
+
+    dbt = script(tmp_path / "dbt", LONG.replace("NEEDED", "1").replace("while", "print(1)\nwhile"))
+    environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with pytest.raises(BrokenPipeError):
+        run_dbt(dbt, ["build"], root=tmp_path, environ=environ, output=Closed())
+    assert gone(int((tmp_path / "ready").read_text()))
+
+
 def test_a_question_begins_where_the_users_dbt_left_off(tmp_path: Path) -> None:
     folders, artifacts = folders_in(tmp_path / ".sqb" / "dbt"), tmp_path / "target"
     make_ready(folders, artifacts)

@@ -165,12 +165,17 @@ def run_dbt(
                 stderr=subprocess.STDOUT,
             )
         signals.go_to(process)
-        for line in process.stdout or ():
-            output.write(line)
-            output.flush()
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+        try:
+            for line in process.stdout or ():
+                output.write(line)
+                output.flush()
+            process.wait()
+        except BaseException:
+            # nobody reads any more; dbt must not go on unseen
+            process.send_signal(signal.SIGINT)
+            raise
+        finally:
+            process.communicate()
     code = _code(process.returncode)
     stopped = process.returncode in {-signal.SIGINT, -signal.SIGTERM}
     return Ended(code, bool(signals.heard) or stopped)
@@ -203,11 +208,23 @@ class _Signals:
             self._send()
 
     def hear(self, _number: int, _frame: FrameType | None) -> None:
+        """A request to stop."""
         self.heard += 1
         if self._process is not None:
             self._send()
         if self._told is not None:
             self._told(max(_PATIENCE - self.heard, 0))
+
+    def pause(self, _number: int, _frame: FrameType | None) -> None:
+        """Ctrl-Z: dbt and its Spark rest while this process does."""
+        process = self._process
+        group = process.pid if process is not None and process.returncode is None else None
+        with contextlib.suppress(ProcessLookupError):
+            if group is not None:
+                os.killpg(group, signal.SIGSTOP)
+            os.kill(os.getpid(), signal.SIGSTOP)
+            if group is not None:
+                os.killpg(group, signal.SIGCONT)
 
     def _send(self) -> None:
         process = self._process
@@ -234,6 +251,8 @@ def _listening(told: Callable[[int], None] | None = None) -> Iterator[_Signals]:
             if not ignored or number is signal.SIGINT:
                 before[number] = handler
                 signal.signal(number, _pass if ignored else signals.hear)
+        if signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL:
+            before[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, signals.pause)
     try:
         yield signals
     finally:
