@@ -4,11 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# dbt has environments of its own, for the tests: its pins must not meet those of sqb.
+DBT := $(VENV)-dbt
+DBT_OLD := $(VENV)-dbt-1.10
 
 # Bytecode makes each start of the command faster, so it is written whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test test-catalogs test-cluster test-rows proof fuzz check format lock clean
+.PHONY: install install-dbt demo test test-dbt test-catalogs test-cluster test-rows proof fuzz check format lock clean
 .PHONY: bench bench-plan bench-build bench-start bench-life bench-rows
 
 install: $(STAMP)
@@ -25,12 +28,28 @@ $(STAMP): requirements.lock pyproject.toml
 	-@$(BIN)/python -m compileall -q $(VENV)/lib src
 	@touch $@
 
+install-dbt: $(DBT)/.installed $(DBT_OLD)/.installed
+
+$(DBT)/.installed: requirements-dbt.lock
+$(DBT_OLD)/.installed: requirements-dbt-1.10.lock
+$(DBT)/.installed $(DBT_OLD)/.installed:
+	@echo "setting up $(@D): dbt for the tests (once; a minute)"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	-@$(@D)/bin/python -m compileall -q $(@D)/lib
+	@touch $@
+
 demo: install
 	$(BIN)/sqb demo
 
 # Two processes: all that uses Spark in one, the rest in the other.
 test: install
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# All tests with a real dbt, on each version that is supported; some minutes.
+test-dbt: install install-dbt
+	SQB_TEST_DBT=$(DBT)/bin/dbt $(BIN)/python -m pytest -m "dbt or dbt_long" tests/dbt
+	SQB_TEST_DBT=$(DBT_OLD)/bin/dbt $(BIN)/python -m pytest -m "dbt or dbt_long" tests/dbt
 
 # The execution suite on a Spark Connect server and on a cluster of this machine; some minutes each.
 test-cluster: install
@@ -92,15 +111,19 @@ bench-rows: install
 	$(BIN)/python benchmarks/rows.py --rows $(ROWS)
 	$(BIN)/python benchmarks/tpch.py
 
-# One lock for all supported Pythons, with markers where they differ.
+# One lock for all supported Pythons, with markers where they differ; and two for dbt.
+COMPILE = $(VENV)-lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.10 \
+  --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 lock:
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
-	$(VENV)-lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.10 \
-	  --extra dev --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
-	  pyproject.toml -o requirements.lock
+	$(COMPILE) --extra dev pyproject.toml -o requirements.lock
+	printf '%s\n' 'dbt-core==1.11.*' 'dbt-spark[session,PyHive]==1.11.*' 'pyspark==4.1.4' \
+	  | $(COMPILE) - -o requirements-dbt.lock
+	printf '%s\n' 'dbt-core==1.10.*' 'dbt-spark[session,PyHive]==1.10.*' 'pyspark==4.1.4' \
+	  | $(COMPILE) - -o requirements-dbt-1.10.lock
 	rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) $(VENV)-lock build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-lock $(DBT) $(DBT_OLD) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

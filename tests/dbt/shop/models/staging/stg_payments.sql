@@ -1,0 +1,2 @@
+select id as payment_id, order_id, method, {{ cents_to_units('cents') }} as amount
+from {{ ref('raw_payments') }}

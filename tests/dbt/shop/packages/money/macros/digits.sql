@@ -1,0 +1,1 @@
+{% macro digits() %}2{% endmacro %}

@@ -1,0 +1,1 @@
+select '{{ var("currency", "USD") }}' as currency, {{ digits() }} as digits
