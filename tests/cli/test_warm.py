@@ -114,7 +114,7 @@ def test_a_failing_query_is_told_as_ever(warm: Warm) -> None:
     bad.write_text("SELECT 1 AS one,\n  nothing\nFROM a\n")
     done, served = warm.served("build", "--select", "bad")
     bad.unlink()
-    assert (done.returncode, served) == (1, True)
+    assert (done.returncode, served) == (1, True), done.stderr
     assert "models/bad.sql:2" in done.stdout + done.stderr
     assert "`nothing`" in done.stdout + done.stderr
     assert "JVM stacktrace" not in done.stdout + done.stderr
