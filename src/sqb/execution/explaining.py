@@ -42,7 +42,7 @@ def explained(name: str, plan: Plan, run: Run, work: Collection[str]) -> Explana
     if name in compiled.models:
         make = view_statement if expected.materialized == "view" else statement
         sql = make(run, name).text
-    strategy = foretold(run, name)
+    strategy = foretold(run, node)
     if strategy is not None:
         nodes = (msgspec.structs.replace(node, strategy=strategy) for node in plan.nodes)
         plan = msgspec.structs.replace(plan, nodes=tuple(nodes))

@@ -85,7 +85,7 @@ def foresee(run: Run, node: PlannedNode, work: Collection[str]) -> Foreseen:
         return Foreseen(node.strategy)
     try:
         if node.materialized == "append":
-            return Foreseen(node.strategy or foretold(run, node.name))
+            return Foreseen(node.strategy or foretold(run, node))
         return _foreseen(run, node)
     except Refused as refused:
         return Foreseen(full(refused.code, refused.why, refusals(None, refused)))

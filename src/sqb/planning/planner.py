@@ -57,7 +57,8 @@ def _strategy(situation: Situation, name: str, verdict: Verdict) -> Strategy | N
     if kind == "seed":
         return _LOAD
     known = at_once(verdict.reason)
-    if known is None or verdict.if_changed is not None or kind == "view":
+    # of a log there is more to tell: what drives it
+    if known is None or verdict.if_changed is not None or kind in ("view", "append"):
         return None
     stands = name in situation.relations and verdict.reason != "full_refresh"
     if kind != "table" and stands:

@@ -7,18 +7,22 @@ from sqb.execution.kinds.build import kind_in
 from sqb.execution.reading import tables_read
 from sqb.execution.run import Run
 from sqb.execution.understanding import at_moment
-from sqb.planning.plan import Strategy
+from sqb.planning.plan import PlannedNode, Strategy
+from sqb.planning.row_gates import at_once
 from sqb.refresh.drivers import equated
 from sqb.sql.fragments import Unsupported
 
 
-def foretold(run: Run, name: str) -> Strategy | None:
+def foretold(run: Run, node: PlannedNode) -> Strategy | None:
     """Of a log: which tables drive it and which ones it only looks things up in."""
+    name = node.name
     if name not in run.compiled.models:
         return None
     kind = kind_in(run, name)
     if kind.name != "append":
         return None
+    begins = name not in run.situation.relations or node.reason == "full_refresh"
+    whole = at_once(node.reason) if begins else None
     tables = tables_read(run, name)
     named = {wanted.lower() for wanted in kind.append_from}
     if named:
@@ -26,11 +30,12 @@ def foretold(run: Run, name: str) -> Strategy | None:
     else:
         lookups = _lookups(run, name)
     drivers = [table for table in tables if table not in lookups]
-    why = f"what entered the result is added; drivers: {', '.join(drivers) or 'none'}"
+    code, why = whole or (None, "what entered the result is added")
+    why += f"; drivers: {', '.join(drivers) or 'none'}"
     if lookups:
         told = (f"{table} {note}".rstrip() for table, note in lookups.items())
         why += f"; lookups: {', '.join(told)}"
-    return Strategy("append", why)
+    return Strategy("full" if whole else "append", why, code=code)
 
 
 def _is_named(run: Run, name: str, table: str, wanted: set[str]) -> bool:
