@@ -42,9 +42,9 @@ $(DBT)/.installed $(DBT_OLD)/.installed:
 demo: install
 	$(BIN)/sqb demo
 
-# Two processes: all that uses Spark in one, the rest in the other.
+# Two processes, each with a Spark of its own; a file runs in one of them.
 test: install
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # All tests with a real dbt, on each version that is supported; some minutes.
 test-dbt: install install-dbt

@@ -47,14 +47,6 @@ def other_catalogs(folder: Path) -> dict[str, str]:
     }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """For two processes side by side: all that uses the shared Spark in one, a file in either."""
-    for item in items:
-        shares = "spark" in getattr(item, "fixturenames", ())
-        group = "spark" if shares else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
 #: Beside ``lake`` the shared session knows these catalogs; their servers start when a test asks.
 OTHERS = ("pglake", "restlake", "branchlake", "replacelake")
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from sqb.errors import SqbError
 from sqb.lake.catalog import CommitConflict, Drop, Head, Point, SqlCatalog
+from sqb.lake.iceberg import open_iceberg
 
 
 def file_of(lake: SqlCatalog) -> Path:
@@ -232,3 +234,16 @@ def test_any_number_of_heads_is_one_select(
     monkeypatch.setattr(lake._database, "read", counted)
     assert len(lake.heads(["db"])) == 2000
     assert len(asked) == 1
+
+
+def test_a_catalog_that_many_open_for_the_first_time_is_opened_by_all(tmp_path: Path) -> None:
+    """pyiceberg makes the tables where they are missing, and of two that do so one is late."""
+    for turn in range(5):
+        uri, ready = f"sqlite:///{tmp_path / f'{turn}.db'}", threading.Barrier(8)
+
+        def opened(uri: str = uri, ready: threading.Barrier = ready) -> list[Any]:
+            ready.wait()
+            return open_iceberg("lake", uri, str(tmp_path)).list_namespaces()
+
+        with ThreadPoolExecutor(8) as pool:
+            assert [found.result() for found in [pool.submit(opened) for _ in range(8)]] == [[]] * 8

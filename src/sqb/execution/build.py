@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -54,7 +55,7 @@ def execute(
         # parents first, and before their readers run: these record the versions they find
         run.publish(name, amend(run, name, run.input_states(name)).published)
     if work:
-        opening = threading.Thread(target=store.open, name="open the lake", daemon=True)
+        opening = threading.Thread(target=_open, args=(store,), name="open the lake", daemon=True)
         opening.start()
         with Lease(run.catalog, stages, run.id):
             session = _in_thread(open_session)
@@ -78,6 +79,12 @@ def execute(
     reached("publish:7")
     nodes = tuple(results.get(node.name) or untouched(node) for node in plan.nodes)
     return BuildResult(run.id, plan, nodes, time.perf_counter() - started, interrupted)
+
+
+def _open(store: StateStore) -> None:
+    """Open it beforehand; who needs it hears if that fails."""
+    with contextlib.suppress(Exception):
+        store.open()
 
 
 def _describe(run: Run, plan: Plan) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+
+_ATTEMPTS = 4
 
 
 def open_iceberg(
@@ -28,8 +31,13 @@ def open_iceberg(
             options["oauth2-server-uri"] = f"{uri.rstrip('/')}/v1/oauth/tokens"
         return RestCatalog(name, **options)
     from pyiceberg.catalog.sql import SqlCatalog
+    from sqlalchemy.exc import DBAPIError
 
     options["uri"] = sqlalchemy_address(uri)
+    for _ in range(_ATTEMPTS - 1):
+        # it makes its tables where they are missing; someone else may do so at the same moment
+        with contextlib.suppress(DBAPIError):
+            return SqlCatalog(name, **options)
     return SqlCatalog(name, **options)
 
 
