@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -35,9 +34,12 @@ def open_iceberg(
 
     options["uri"] = sqlalchemy_address(uri)
     for _ in range(_ATTEMPTS - 1):
-        # it makes its tables where they are missing; someone else may do so at the same moment
-        with contextlib.suppress(DBAPIError):
+        try:
             return SqlCatalog(name, **options)
+        except DBAPIError as error:  # noqa: PERF203 - next to opening it costs nothing
+            # it makes its tables where they are missing; someone else did so at the same moment
+            if "already exists" not in str(error):
+                raise
     return SqlCatalog(name, **options)
 
 
