@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 _WIDTH, _HEIGHT, _MARGIN = 320, 140, 24
@@ -69,7 +69,7 @@ class Panel:
                 )
         return "".join(parts)
 
-    def _scale(self, values: Sequence[float]):  # type: ignore[no-untyped-def]
+    def _scale(self, values: Sequence[float]) -> Callable[[float], float]:
         """Where a value stands between the ends, from 0 to 1."""
         if not self.logarithmic:
             most = max(values) or 1.0

@@ -1,4 +1,4 @@
-"""One real Spark for the whole run, on a lake in a temporary folder.
+"""One real Spark for the whole process, on a lake in a temporary folder.
 
 ``SQB_TEST_SPARK`` says which: ``local`` (the default), ``connect`` (a Spark Connect server of its
 own) or ``cluster`` (a standalone master with two workers on this machine). ``SQB_TEST_CATALOG``

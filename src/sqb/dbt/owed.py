@@ -14,7 +14,7 @@ from sqb.graph.graph import Graph
 from sqb.hashing import digest
 from sqb.identity.data_id import UNKNOWN, InputState, source_data
 from sqb.lake.metadata import TableFacts
-from sqb.planning.plan import Cause, PlannedNode, PlanWarning
+from sqb.planning.plan import Action, Cause, PlannedNode, PlanWarning
 from sqb.state.record import Record
 
 #: Outcomes after which a test has been done, as far as its severity asks.
@@ -132,7 +132,7 @@ def _plan(
     mode: str,
 ) -> PlannedNode:
     def node(
-        action: str,
+        action: Action,
         reason: str,
         cause: Cause | None = None,
         detail: dict[str, str] | None = None,
@@ -141,7 +141,7 @@ def _plan(
             test.unique_id,
             planned_type(test),
             test.materialized,
-            action,  # type: ignore[arg-type]
+            action,
             reason,
             cause=cause,
             detail=detail,
@@ -159,7 +159,7 @@ def _plan(
     if why is None or (model is not None and model.is_ephemeral):
         # dbt build has no turn for an ephemeral model, nor for its unit tests
         return node("skip", "no_change")
-    action = "skip" if test.type == "unit_test" else "run"
+    action: Action = "skip" if test.type == "unit_test" else "run"
     return node(action, "test_owed", None, {"kind": "test", "name": why})
 
 
