@@ -13,8 +13,8 @@ import pytest
 
 import sqb as package
 from sqb.cli import main as entry
-from sqb.cli.call import parse_vars
 from sqb.errors import SqbError
+from sqb.project.variables import parse_vars
 
 Sqb = Callable[..., "object"]
 

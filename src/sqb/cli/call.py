@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ class Call:
     def project(self) -> Project:
         """The project that the options name. Its folder must exist."""
         from sqb.api import Project
+        from sqb.project.variables import parse_vars
 
         if not Path(self.directory).is_dir():
             raise SqbError(
@@ -87,35 +88,6 @@ class Call:
         """Refuse selectors where they would mean nothing."""
         if self.select or self.exclude:
             raise SqbError("C008", f"`sqb {command}` takes no --select and no --exclude")
-
-
-def parse_vars(text: str | None) -> dict[str, object]:
-    """The variables of ``--vars``: a JSON object, or a YAML mapping.
-
-    >>> parse_vars('{"day": 3}')
-    {'day': 3}
-    """
-    if not text or not text.strip():
-        return {}
-    import msgspec
-
-    value: object
-    try:
-        value = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        import yaml
-
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            value = None
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise SqbError(
-            "C008",
-            "--vars is neither a JSON object nor a YAML mapping",
-            help="for example --vars '{\"day\": \"2026-01-31\"}' or --vars 'day: 2026-01-31'",
-        )
-    return value
 
 
 #: The call in progress: what the entry point needs to show an error.
@@ -202,16 +174,19 @@ SELECTION = ("select", "exclude")
 PROJECT = ("project_dir", "target", "vars_text", *SELECTION)
 
 
-def _option(name: str, *, hidden: bool) -> Callable[[Any], Any]:
+def _option(name: str, *, hidden: bool, help_: str | None) -> Callable[[Any], Any]:
     words, settings = _OPTIONS[name]
     long = next(word for word in words if word.startswith("--"))
     # what a command does not show must not reach it from the environment either
-    variable = None if hidden else "SQB_" + long[2:].upper().replace("-", "_")
+    own = hidden or help_ is not None
+    variable = None if own else "SQB_" + long[2:].upper().replace("-", "_")
+    if help_ is not None:
+        settings = {**settings, "help": help_, "shell_complete": None}
     return click.option(*words, **settings, envvar=variable, hidden=hidden)
 
 
 def common(
-    function: Callable[..., int | None], hides: Sequence[str] = ()
+    function: Callable[..., int | None], hides: Sequence[str] = (), means: Mapping[str, str] = {}
 ) -> Callable[..., int | None]:
     """Give a command the common options, as one ``Call`` in front of its own."""
     started = time.perf_counter()
@@ -233,11 +208,11 @@ def common(
         return function(current, **options)
 
     for name in reversed(_OPTIONS):
-        with_call = _option(name, hidden=name in hides)(with_call)
+        with_call = _option(name, hidden=name in hides, help_=means.get(name))(with_call)
     return with_call
 
 
-class _Command(click.Command):
+class SqbCommand(click.Command):
     """A command whose help shows its own options before those that all commands have."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -254,19 +229,26 @@ class _Command(click.Command):
 
 
 def command(
-    name: str, *, help: str, example: str, hides: Sequence[str] = ()
+    name: str,
+    *,
+    help: str,
+    example: str,
+    hides: Sequence[str] = (),
+    means: Mapping[str, str] = {},
+    cls: type[SqbCommand] = SqbCommand,
 ) -> Callable[..., click.Command]:
     """A command whose help ends with an example, after the common options.
 
-    ``hides`` names common options that mean nothing to it: they are not in its help.
+    ``hides`` names common options that mean nothing to it: they are not in its help. ``means``
+    tells what others mean to this command, where that is something of its own.
     """
 
     def wrap(function: Callable[..., int | None]) -> click.Command:
         lines = "\n".join(f"  {line}" for line in example.strip().splitlines())
         epilog = f"\b\nExample:\n{lines}"
         settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-        return click.command(
-            name, cls=_Command, help=help, epilog=epilog, context_settings=settings
-        )(common(function, hides))
+        return click.command(name, cls=cls, help=help, epilog=epilog, context_settings=settings)(
+            common(function, hides, means)
+        )
 
     return wrap

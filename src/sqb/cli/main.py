@@ -35,6 +35,7 @@ COMMANDS: dict[str, str] = {
     "verify": "Compare tables with their records and their queries.",
     "janitor": "Remove from the lake what nothing needs any more.",
     "lineage": "Show what a model reads and what reads it.",
+    "dbt": "Plan and build an existing dbt project, only what is stale.",
     "spark": "Keep a warm Spark; print how to open the lake elsewhere.",
     "debug": "Check Java, Spark, the jars, the project and the catalog.",
     "clean": "Remove .sqb, the disposable folder.",
@@ -43,7 +44,6 @@ COMMANDS: dict[str, str] = {
 
 #: command -> the release that brings it.
 LATER: dict[str, str] = {
-    "dbt": "0.4",
     "test": "0.5",
     "audit": "0.5",
     "check": "0.5",

@@ -51,6 +51,11 @@ def place_of(profile: Profile, catalog: CatalogConfig | None) -> Place | None:
     """Where the project writes; None if that can't be written down without a secret."""
     if catalog is not None and has_secret(catalog):
         return None
+    return place_with_secrets(profile, catalog)
+
+
+def place_with_secrets(profile: Profile, catalog: CatalogConfig | None) -> Place:
+    """Where the project writes, not to be written down."""
     return Place(profile.name, profile.target, profile.schema, profile.method, catalog)
 
 

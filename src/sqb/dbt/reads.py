@@ -78,9 +78,13 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """One look: the key, and the variables of the environment that count in it."""
+    """One look: the key, and the variables of the environment that count in it.
+
+    ``files`` stands for the files alone.
+    """
 
     key: str
+    files: str
     env: dict[str, str]
     layout: Layout
     hashed: int
@@ -171,7 +175,7 @@ def look(
         or (layout, names) != (table.layout, table.met)
     ):
         cachefile.write(store, Table(seen.started, layout, marks, names), _VERSION)
-    return Reading(digest(*fields), env, layout, seen.hashed)
+    return Reading(digest(*fields), fields[0], env, layout, seen.hashed)
 
 
 def env_names(partial_parse: Path) -> tuple[str, ...]:

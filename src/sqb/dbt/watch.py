@@ -88,7 +88,12 @@ def needs_value(watch: Watch, facts: TableFacts | None) -> bool:
     """Does someone have to be asked for a value: for an age, or because there is no snapshot?"""
     if watch.probe is None:
         return False
-    return watch.freshness.age_policy is not None or facts is None or facts.kind == "view"
+    return watch.freshness.age_policy is not None or not has_versions(facts)
+
+
+def has_versions(facts: TableFacts | None) -> bool:
+    """Does a relation tell by itself when its rows changed?"""
+    return facts is not None and facts.kind == "table" and bool(facts.uuid)
 
 
 def sight(watch: Watch, facts: TableFacts | None, answer: Answer | None, now_us: int) -> Sighting:
@@ -99,7 +104,7 @@ def sight(watch: Watch, facts: TableFacts | None, answer: Answer | None, now_us:
     policy, place = watch.freshness.age_policy, ".".join(watch.place)
     value = answer.value if answer is not None else None
     moment = moment_us(value) if value is not None else None
-    if facts is not None and facts.kind == "table":
+    if facts is not None and has_versions(facts):
         if watch.freshness.strategy == "adapter" and facts.data_timestamp_ms is not None:
             moment = facts.data_timestamp_ms * _MILLISECOND
         data = source_data(facts.uuid, facts.shape, facts.data_snapshot_id)
@@ -128,7 +133,9 @@ def sight(watch: Watch, facts: TableFacts | None, answer: Answer | None, now_us:
 
 
 def _unseen(watch: Watch, facts: TableFacts | None, answer: Answer | None) -> str:
-    what = "it is a view" if facts is not None else "the catalog shows no Iceberg table of its name"
+    what = "the catalog shows no Iceberg table of its name"
+    if facts is not None and facts.kind == "view":
+        what = "it is a view"
     told = watch.why or (answer.why if answer is not None else "")
     return f"{what}, and {told or 'no loaded_at_field or loaded_at_query says how fresh it is'}"
 

@@ -35,14 +35,14 @@ def show_explanation(found: Explanation, out: Output, catalog: str) -> None:
         ("upstream", some(found.upstream, out.width - _LABELS) if found.upstream else "none"),
         ("downstream", some(found.downstream, out.width - _LABELS) if found.downstream else "none"),
     ]
-    _labelled(fields, out)
+    labelled(fields, out)
     how = lines(node.strategy, found.moved) if node.action == "run" else []
     if how:
         out.important()
-        _labelled(how, out)
+        labelled(how, out)
     if found.inputs:
         out.important()
-        _inputs(found.inputs, out)
+        show_inputs(found.inputs, out)
     if node.diff:
         out.important()
         out.important("diff", dim=True)
@@ -63,7 +63,8 @@ def show_explanation(found: Explanation, out: Output, catalog: str) -> None:
             out.important(f"  {out.style(name, dim=True)}  {sql}")
 
 
-def _labelled(fields: Sequence[tuple[str, str]], out: Output) -> None:
+def labelled(fields: Sequence[tuple[str, str]], out: Output) -> None:
+    """Print texts behind their labels; an empty one is left out."""
     for label, text in fields:
         if text:
             for i, line in enumerate(wrapped(text, out.width - _LABELS, "")):
@@ -98,8 +99,11 @@ def _built(found: Explanation) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC, run {record.run}{rows}"
 
 
-def _inputs(inputs: Sequence[Present], out: Output) -> None:
-    """Recorded against now; the ids are hashes, of which the first letters tell enough."""
+def show_inputs(inputs: Sequence[Present], out: Output) -> None:
+    """Print what was recorded of inputs against what is there now.
+
+    The ids are hashes, of which the first letters tell enough.
+    """
     width = min(max(len(item.name) for item in inputs), 40)
     width = max(width, len("input"))
     out.important(f"{'input':<{width}}  {'recorded':<10}  now", dim=True)
