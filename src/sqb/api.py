@@ -6,9 +6,7 @@ It brings the rooms together (compile, observe, decide, execute) and holds no ru
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from sqb.errors import SqbError, did_you_mean
-from sqb.execution.events import BuildResult, Event
+from sqb.execution.events import BuildResult, Event, new_run_id
 from sqb.execution.look import Observed, refuse_moved
 from sqb.execution.sessions import Sessions
 from sqb.execution.sources import SourceLook
 from sqb.lake.staging import stage_schema
 from sqb.planning.cascade import Verdict
 from sqb.planning.on_catalog import for_catalog
-from sqb.planning.plan import Plan
+from sqb.planning.plan import Cause, Plan
 from sqb.planning.planner import decide
 from sqb.planning.situation import Situation
 from sqb.state.tables import FINGERPRINTS, FRESHNESS
@@ -38,6 +36,19 @@ if TYPE_CHECKING:
     from sqb.execution.source_freshness import SourceFreshness
     from sqb.upkeep.upkeep import Upkeep
     from sqb.upkeep.verify import Verified
+
+
+class Above(msgspec.Struct, frozen=True):
+    """What happens above this project, in a dbt project that its models read.
+
+    ``wanted`` models run whatever their own inputs show, ``barred`` ones can't.
+    """
+
+    wanted: dict[str, Cause] = {}
+    barred: dict[str, Cause] = {}
+
+
+NOTHING_ABOVE = Above()
 
 
 class Project(Workspace):
@@ -108,16 +119,22 @@ class Project(Workspace):
         full_refresh: bool = False,
         refresh: str | None = None,
         listener: Listener | None = None,
+        above: Above = NOTHING_ABOVE,
     ) -> Plan:
         """What a build would do now, and why. Writes nothing.
 
         ``refresh`` overrides what the models say about it. Spark is started only where a source
-        is watched by a value that has to be asked for.
+        is watched by a value that has to be asked for. ``above`` is what a dbt project does.
         """
         selected = self.select(select, exclude)
         observed = self.observe()
         plan, verdicts, situation, look = self._decide(
-            selected, observed, force=force, full_refresh=full_refresh, listener=listener
+            selected,
+            observed,
+            force=force,
+            full_refresh=full_refresh,
+            listener=listener,
+            above=above,
         )
         kinds = ("table", "append")
         if any(node.strategy is None and node.materialized in kinds for node in plan.work):
@@ -137,6 +154,7 @@ class Project(Workspace):
         force: bool,
         full_refresh: bool,
         listener: Listener | None = None,
+        above: Above = NOTHING_ABOVE,
     ) -> tuple[Plan, dict[str, Verdict], Situation, SourceLook]:
         look = self.watch.look(observed)
         wanted = self.watch.above(self.graph, selected, observed)
@@ -155,6 +173,8 @@ class Project(Workspace):
             full_refresh=full_refresh,
             outdated=observed.outdated,
             sightings=sightings,
+            wanted=above.wanted,
+            barred=above.barred,
         )
         plan, verdicts = decide(situation)
         plan = for_catalog(plan, situation.relations, self.catalog)
@@ -183,6 +203,7 @@ class Project(Workspace):
         listener: Listener | None = None,
         on_plan: Callable[[Plan], None] | None = None,
         types: frozenset[str] | None = None,
+        above: Above = NOTHING_ABOVE,
     ) -> BuildResult:
         """Plan, then run what is stale. Spark is started only if there is work.
 
@@ -194,7 +215,12 @@ class Project(Workspace):
             selected = frozenset(n for n in selected if self.expected[n].type in types)
         observed = self.observe()
         plan, verdicts, situation, look = self._decide(
-            selected, observed, force=force, full_refresh=full_refresh, listener=listener
+            selected,
+            observed,
+            force=force,
+            full_refresh=full_refresh,
+            listener=listener,
+            above=above,
         )
         plan = self._with_diffs(plan, observed)
         self.facts.save(h.location for h in observed.heads.values())
@@ -398,9 +424,4 @@ class Project(Workspace):
         self.close()
 
 
-def new_run_id() -> str:
-    """Sortable by time, unique: ``20260131T060000-1a2b3c``."""
-    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
-
-
-__all__ = ["Project"]
+__all__ = ["Above", "Project"]

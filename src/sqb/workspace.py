@@ -6,12 +6,13 @@ Everything is read on first use and kept; nothing is decided and nothing is run 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqb.compile.compiler import compile_project
-from sqb.compile.nodes import Compiled
+from sqb.compile.nodes import Compiled, DbtRefs
 from sqb.errors import SqbError
 from sqb.execution.look import Observed, look
 from sqb.execution.watching import SourceWatch
@@ -25,6 +26,9 @@ from sqb.project.config import Config, load_config
 from sqb.project.layout import find_project, read_files, work_folder
 from sqb.project.secrets import masker
 from sqb.state.store import StateStore
+
+if TYPE_CHECKING:
+    from sqb.dbt.reader import DbtReader
 
 #: One selector or several; several are united.
 Selectors = str | Sequence[str]
@@ -47,6 +51,8 @@ class Workspace:
             self.root, target=target, cli_vars=dict(vars or {}), environ=self.environ
         )
         self.mask = masker(self.config, environ=self.environ)
+        #: The dbt project beside this one, where someone has opened it already.
+        self.dbt: DbtReader | None = None
 
     # Compile
 
@@ -68,7 +74,17 @@ class Workspace:
                 help="release 0.5 brings functions, audits, tests, hooks and Python nodes",
             )
         cache = self.work_dir / "cache" / "compile.mp"
-        return compile_project(self.config, files, self.environ, cache)
+        return compile_project(self.config, files, self.environ, cache, self._find_dbt)
+
+    def _find_dbt(self, wanted: Collection[tuple[str, str]]) -> DbtRefs:
+        """What models of this project read of the dbt project that ``[dbt]`` names."""
+        from sqb.dbt.border import dbt_refs
+        from sqb.dbt.reader import DbtReader
+        from sqb.dbt.request import Request
+
+        if self.dbt is None:
+            self.dbt = DbtReader(Request(), start=self.root, environ=self.environ)
+        return dbt_refs(wanted, self.dbt, self.config.catalog)
 
     @cached_property
     def graph(self) -> Graph:

@@ -33,8 +33,9 @@ def test_help_names_every_command_and_what_comes_later(sqb):
 @pytest.mark.parametrize(
     "name",
     [
-        *(name for name in entry.COMMANDS if name != "spark"),
+        *(name for name in entry.COMMANDS if name not in ("spark", "dbt")),
         *(f"spark {name}" for name in ("start", "stop", "status", "conf")),
+        *(f"dbt {name}" for name in ("plan", "build", "run", "explain")),
     ],
 )
 def test_every_help_has_an_example_and_fits_the_page(sqb, name: str) -> None:
@@ -47,12 +48,16 @@ def test_every_help_has_an_example_and_fits_the_page(sqb, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [*(n for n in entry.COMMANDS if n != "spark"), "spark start", "spark conf"]
+    "name",
+    [
+        *(n for n in entry.COMMANDS if n not in ("spark", "dbt")),
+        *("spark start", "spark conf", "dbt build", "dbt explain"),
+    ],
 )
 def test_help_shows_no_option_that_the_command_refuses(sqb, name: str, tmp_path) -> None:
     shown = "--select" in sqb(*name.split(), "--help").out
     words = {"query": ["SELECT 1"], "playground": ["x"], "completion": ["bash"]}
-    words |= {"explain": ["x"], "lineage": ["x"]}
+    words |= {"explain": ["x"], "lineage": ["x"], "dbt explain": ["x"]}
     told = sqb(*name.split(), *words.get(name, []), "--select", "x", cwd=tmp_path).err
     assert (f"`sqb {name}` takes no --select" in told) is not shown
 
@@ -80,7 +85,8 @@ def test_the_list_of_commands_says_what_their_help_says(name: str) -> None:
         (["run", "-s", "x"], "C008", "did you mean `build --no-tests --no-audits`?"),
         (["buidl"], "C008", "did you mean `build`?"),
         (["zzz"], "C008", "sqb --help"),
-        (["dbt", "plan", "--target", "x"], "C011", "arrives in release 0.4"),
+        (["dbt", "plan", "--target", "x"], "B001", "there is no dbt_project.yml"),
+        (["dbt", "build", "--fail-fast"], "C008", "come after `--`"),
         (["verify", "fct_order"], "S001", "did you mean `fct_orders`?"),
         (["clone", "--help"], "C011", "arrives in release 0.5"),
         (["freshness", "--fail-on-stale"], "C008", "--fail-on-stale needs --state"),

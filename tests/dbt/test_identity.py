@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from dbt_manifests import VARS, VERSIONS, nodes_of
 
-from sqb.dbt.identity import changes, large_seeds
+from sqb.dbt.changes import changes
+from sqb.dbt.identity import large_seeds
 from sqb.dbt.manifest import Manifest, decode_manifest
 from sqb.dbt.nodes import DbtNode
 

@@ -183,3 +183,19 @@ def test_the_json_names_dbt_nodes_by_their_unique_id() -> None:
         "full_refresh": False,
         "drop_views": [],
     }
+
+
+def test_tests_that_only_follow_their_model_are_counted() -> None:
+    def test(name: str, action: str, reason: str) -> PlannedNode:
+        return PlannedNode(f"test.a.{name}", "dbt_test", "test", action, reason)  # type: ignore[arg-type]
+
+    follow = tuple(test(f"t{i}", "run", "upstream_changed") for i in range(4))
+    owed = test("owed", "run", "test_owed")
+    plan = DbtPlan("dev", (model("a", "run", "first_run"),), (*follow, owed), resources=6)
+    assert list(plan_lines(plan))[-4:] == [
+        "  Non-model plan",
+        "    Run (5)",
+        "      test.a.owed   test owed",
+        "      … and 4 tests of what runs, -v shows all",
+    ]
+    assert sum("test.a.t" in line for line in plan_lines(plan, verbose=True)) == 4

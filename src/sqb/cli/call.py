@@ -220,7 +220,7 @@ class SqbCommand(click.Command):
         shared: list[tuple[str, str]] = []
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None:
+            if record is not None and isinstance(param, click.Option):
                 (shared if param.name in _OPTIONS or param.name == "help" else own).append(record)
         for title, records in (("Options", own), ("Common options", shared)):
             if records:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from sqb.compile.nodes import (
     Compiled,
     CompiledModel,
     CompiledSeed,
+    DbtRefs,
     ModelSettings,
     SourceTable,
 )
@@ -38,10 +39,21 @@ if TYPE_CHECKING:
 _WORTH_FORKING = 300
 
 
+#: What these references, each package and name, mean in the dbt project beside this one.
+FindDbt = Callable[[Collection[tuple[str, str]]], DbtRefs]
+
+
 def compile_project(
-    config: Config, files: ProjectFiles, environ: Mapping[str, str], cache_path: Path | None
+    config: Config,
+    files: ProjectFiles,
+    environ: Mapping[str, str],
+    cache_path: Path | None,
+    find_dbt: FindDbt | None = None,
 ) -> Compiled:
-    """Compile everything that changed since the cache was written, and resolve all references."""
+    """Compile everything that changed since the cache was written, and resolve all references.
+
+    ``find_dbt`` is called only if a model refers to a dbt project.
+    """
     key = _key(config, files)
     cache = cachefile.read(cache_path, CompileCache, LAYOUT) if cache_path else None
     root = Path(config.root)
@@ -52,7 +64,14 @@ def compile_project(
     sources, changed_sources = _sources(files, environ, cache)
     if cache_path is not None and (changed_models or changed_seeds or changed_sources):
         cachefile.write(cache_path, cache, LAYOUT)
-    return link(config, models, seeds, sources)
+    wanted = {
+        (reference.parts[0], reference.parts[1])
+        for model in models
+        for reference in model.analysis.references
+        if reference.kind == "dbt"
+    }
+    dbt = find_dbt(wanted) if wanted and find_dbt is not None else DbtRefs()
+    return link(config, models, seeds, sources, dbt)
 
 
 #: What the schema of groups that sqb keeps for itself is called behind the model's own.
@@ -292,15 +311,17 @@ def link(
     models: list[CompiledModel],
     seeds: list[CompiledSeed],
     sources: dict[str, SourceTable],
+    dbt: DbtRefs | None = None,
 ) -> Compiled:
     """Check that names are unique, then resolve every reference to a node."""
+    dbt = dbt or DbtRefs()
     models = [part for model in models for part in _parts(model)]
     enabled = _unique(models, seeds, sources)
     sources = {name: _at_home(config, source) for name, source in sources.items()}
     seed_names = {seed.name: seed for seed in seeds}
     disabled = frozenset(m.name for m in models if not m.settings.enabled)
-    names = _names(config, enabled, seed_names, sources, disabled)
-    used = dict(sources)
+    names = _names(config, enabled, seed_names, {**sources, **dbt.sources}, disabled, dbt)
+    used = {**sources, **dbt.sources}
     expressions = names.inside_sources("expression", used)
     probes = names.inside_sources("probe", used)
     names.refuse_circles(expressions)
@@ -319,7 +340,9 @@ def link(
         parents[name] = tuple(dict.fromkeys(b.name for b in bound))
     for name in (*seed_names, *used):
         parents[name] = ()
-    return Compiled(enabled, seed_names, used, bindings, parents, disabled, expressions, probes)
+    return Compiled(
+        enabled, seed_names, used, bindings, parents, disabled, expressions, probes, dbt
+    )
 
 
 def _parts(model: CompiledModel) -> tuple[CompiledModel, ...]:
@@ -348,7 +371,14 @@ def other_catalogs(config: Config) -> frozenset[str] | None:
 
 def names_of(config: Config, compiled: Compiled) -> Names:
     """The names that a text outside the project's files may use."""
-    return _names(config, compiled.models, compiled.seeds, compiled.sources, compiled.disabled)
+    return _names(
+        config,
+        compiled.models,
+        compiled.seeds,
+        compiled.sources,
+        compiled.disabled,
+        compiled.dbt,
+    )
 
 
 def _names(
@@ -357,6 +387,7 @@ def _names(
     seeds: Mapping[str, CompiledSeed],
     sources: Mapping[str, SourceTable],
     disabled: frozenset[str],
+    dbt: DbtRefs,
 ) -> Names:
     relations = {place_of(config, m): m.name for m in models.values()}
     relations |= {(namespace_of(config, s.schema), s.name): s.name for s in seeds.values()}
@@ -378,6 +409,7 @@ def _names(
         relations,
         config.catalog.name,
         other_catalogs(config),
+        dbt,
     )
 
 

@@ -105,7 +105,8 @@ class SourceTable(msgspec.Struct, frozen=True, array_like=True):
     """What someone else writes, declared in ``sources/`` or just named in a query.
 
     A table of the lake, or of another ``catalog``; or ``files``; or an ``expression``. ``probe`` is
-    the query that gives its freshness value, for the strategies that have one.
+    the query that gives its freshness value, for the strategies that have one. ``through`` are the
+    sources that it reads where it is a view and someone knows; None: nobody does.
     """
 
     name: str
@@ -120,6 +121,7 @@ class SourceTable(msgspec.Struct, frozen=True, array_like=True):
     freshness: Freshness | None = None
     probe: SqlText | None = None
     unique_key: tuple[str, ...] = ()
+    through: tuple[str, ...] | None = None
 
     @property
     def is_table(self) -> bool:
@@ -141,6 +143,17 @@ class SourceTable(msgspec.Struct, frozen=True, array_like=True):
         return ".".join(part for part in (self.catalog, self.namespace, self.table) if part)
 
 
+class DbtRefs(msgspec.Struct, frozen=True):
+    """What references into a dbt project mean: sources by unique id, with those they read.
+
+    ``names`` has the unique id of each reference, ``why`` the reason where there is none.
+    """
+
+    sources: dict[str, SourceTable] = {}
+    names: dict[tuple[str, str], str] = {}
+    why: dict[tuple[str, str], str] = {}
+
+
 class Binding(msgspec.Struct, frozen=True):
     """A reference in a query's text, resolved to the node it means."""
 
@@ -159,7 +172,8 @@ class Query(msgspec.Struct, frozen=True):
 class Compiled(msgspec.Struct, frozen=True):
     """The whole project. ``bindings`` has the resolved references of each model, in text order.
 
-    ``expressions`` and ``probes`` are the queries inside sources, by the source's name.
+    ``expressions`` and ``probes`` are the queries inside sources, by the source's name; ``dbt`` is
+    what the models read of a dbt project.
     """
 
     models: dict[str, CompiledModel]
@@ -170,3 +184,4 @@ class Compiled(msgspec.Struct, frozen=True):
     disabled: frozenset[str] = frozenset()
     expressions: dict[str, Query] = {}
     probes: dict[str, Query] = {}
+    dbt: DbtRefs = DbtRefs()

@@ -9,6 +9,7 @@ from sqb.compile.nodes import (
     Binding,
     CompiledModel,
     CompiledSeed,
+    DbtRefs,
     Query,
     SourceTable,
     SqlText,
@@ -33,6 +34,7 @@ class Names:
         relations: Mapping[tuple[str, str], str],
         catalog: str,
         others: frozenset[str] | None = frozenset(),
+        dbt: DbtRefs | None = None,
     ) -> None:
         self.models = models
         self.disabled = frozenset(disabled)
@@ -41,6 +43,7 @@ class Names:
         self.relations = relations
         self.catalog = catalog
         self.others = others
+        self.dbt = dbt or DbtRefs()
         self.tables = {
             (s.catalog, s.namespace, s.table): s.name for s in sources.values() if s.is_table
         }
@@ -51,6 +54,8 @@ class Names:
         """The node that ``reference`` means, and the source it is if nothing declares it."""
         if reference.kind == "table":
             return self._table(reference, file)
+        if reference.kind == "dbt":
+            return Binding(reference, self._dbt_node(reference, file)), None
         name = reference.parts[0]
         kinds = {
             "model": name in self.models,
@@ -79,6 +84,20 @@ class Names:
             "source": self.sources,
         }[reference.kind]
         raise self._unknown(name, pool, reference, file)
+
+    def _dbt_node(self, reference: Reference, file: str) -> str:
+        package, name = reference.parts
+        found = self.dbt.names.get((package, name))
+        if found is not None:
+            return found
+        why = self.dbt.why.get((package, name))
+        raise SqbError(
+            "P005",
+            f"`__dbt_ref`: {why or f'there is no node `{name}` in the dbt package `{package}`'}",
+            file=file,
+            line=reference.line,
+            help="name a model, seed or snapshot that dbt builds as a table or view",
+        )
 
     def _unknown(self, name: str, pool: Iterable[str], reference: Reference, file: str) -> SqbError:
         if name in self.disabled:

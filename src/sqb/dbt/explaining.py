@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from sqb.dbt.changes import Change, changes
 from sqb.dbt.decide import Seen, Wish, decide, judge
 from sqb.dbt.expect import is_planned
-from sqb.dbt.identity import Change, changes
 from sqb.dbt.nodes import TESTS, DbtNode
 from sqb.dbt.settings import DbtSettings
 from sqb.errors import SqbError

@@ -49,8 +49,6 @@ _MICROBATCH_ONLY = frozenset({"lookback", "batch_size", "begin"})
 _HOOKS = ("pre-hook", "post-hook")
 #: Parts are compared one by one only to name a cause, so a short form will do.
 _SHORT = 16
-#: The order in which causes are told.
-KINDS = ("macro", "var", "env", "config", "source", "ref")
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -67,31 +65,6 @@ class Surroundings(msgspec.Struct, frozen=True):
     target: Mapping[str, str] = {}
     files: Mapping[str, str] = {}
     before: Mapping[str, DbtNode] = {}
-
-
-class Change(msgspec.Struct, frozen=True):
-    """One thing beside the text that differs: ``macro``, ``cents_to_units``."""
-
-    kind: str
-    name: str
-
-
-def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Change, ...]:
-    """The parts that differ, the likeliest cause first.
-
-    >>> changes({"var:a": "1", "config:x": "1"}, {"var:a": "2", "macro:m": "1", "config:x": "1"})
-    (Change(kind='macro', name='m'), Change(kind='var', name='a'))
-    """
-    differing = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-    found = [Change(*key.split(":", 1)) for key in differing]
-    order = {kind: i for i, kind in enumerate(KINDS)}
-
-    def rank(change: Change) -> tuple[bool, int, bool, str]:
-        # another materialization brings its own macros; what is built in changes with an upgrade
-        first = change == Change("config", "materialized")
-        return not first, order.get(change.kind, len(order)), change.name == "dbt", change.name
-
-    return tuple(sorted(found, key=rank))
 
 
 def large_seeds(manifest: Manifest) -> dict[str, tuple[str, str]]:

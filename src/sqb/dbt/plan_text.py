@@ -9,6 +9,9 @@ from sqb.planning.plan import PlannedNode
 
 #: Current nodes that are shown before the rest is only counted.
 FEW = 20
+#: Tests that run with their model from which on they are only counted.
+_MANY_TESTS = 4
+_LONGEST = 48
 
 _GROUPS = (("run", "Run"), ("skip", "Current"), ("block", "Blocked"))
 _OWED = {
@@ -93,14 +96,27 @@ def _section(
         if not found:
             continue
         yield f"    {heading} ({len(found)})"
-        # "and 1 more" would take the line of that one
-        few = action == "skip" and not verbose and len(found) > FEW + 1
-        shown = found[:FEW] if few else found
-        width = max(len(node.name) for node in shown)
+        shown, rest = (found, "") if verbose else _shown(action, found)
+        width = min(max((len(node.name) for node in shown), default=0), _LONGEST)
         for node in shown:
             yield f"      {node.name:<{width}}   {reason_text(node, told)}"
-        if few:
-            yield f"      … and {len(found) - FEW} more, -v shows all"
+        if rest:
+            yield f"      … and {rest}, -v shows all"
+
+
+def _shown(action: str, found: Sequence[PlannedNode]) -> tuple[Sequence[PlannedNode], str]:
+    """The nodes of a group that have a line of their own, and what is said of the others."""
+    # "and 1 more" would take the line of that one
+    if action == "skip" and len(found) > FEW + 1:
+        return found[:FEW], f"{len(found) - FEW} more"
+    followers = {n.name for n in found if n.type == "dbt_test" and n.reason != "test_owed"}
+    if action == "skip" or len(followers) < _MANY_TESTS:
+        return found, ""
+    what = "what runs" if action == "run" else "what is blocked"
+    return (
+        [n for n in found if n.name not in followers],
+        f"{_count(len(followers), 'test')} of {what}",
+    )
 
 
 def _skipped(plan: DbtPlan, counts: Mapping[str, int]) -> str:

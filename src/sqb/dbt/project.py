@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
-from sqb.api import new_run_id
 from sqb.dbt.decide import Seen, Wish, decide
 from sqb.dbt.drive import Ended, newer_parse, run_dbt, with_java
 from sqb.dbt.expect import is_planned
@@ -36,7 +35,15 @@ from sqb.dbt.selection import RESULTS_FILE, chosen, run_arguments
 from sqb.dbt.sources import sight_all
 from sqb.dbt.warehouse import Asking, LakeWarehouse, Standing, Warehouse
 from sqb.errors import SqbError, did_you_mean
-from sqb.execution.events import BuildResult, Event, Listener, NodeResult, Status, untouched
+from sqb.execution.events import (
+    BuildResult,
+    Event,
+    Listener,
+    NodeResult,
+    Status,
+    new_run_id,
+    untouched,
+)
 from sqb.execution.failures import message_of
 from sqb.freshness.sighting import Sighting
 from sqb.identity.constants import clock
@@ -87,10 +94,13 @@ class DbtProject:
             request,
             start=Path(directory).absolute(),
             environ=self.environ,
-            say=lambda text: self._hear(Event("note", message=text)),
+            say=self._say,
         )
         self._warehouse: Warehouse | None = None
         self._asking: Asking | None = None
+
+    def _say(self, text: str) -> None:
+        self._hear(Event("note", message=text))
 
     @property
     def root(self) -> Path:
@@ -164,6 +174,7 @@ class DbtProject:
             round(clock(self.environ).timestamp() * 1_000_000),
             self.asking,
             lambda error: self.mask(f"its freshness query failed: {message_of(error)}"),
+            self._say,
         )
         seen = Seen(
             target=self.reader.place.target,
@@ -218,7 +229,7 @@ class DbtProject:
             return DbtResult(plan, BuildResult.idle(plan.as_plan()))
         run = Run(new_run_id(), time.time_ns() // 1000, self.environ.get("USER", ""))
         for statement in plan.drop_views.values():
-            self._hear(Event("note", message=statement))
+            self._say(statement)
             self.asking().rows(statement)
         # nobody else may hold the lake while dbt's own Spark is at it
         self.close()

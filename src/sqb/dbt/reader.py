@@ -13,7 +13,6 @@ import msgspec
 
 from sqb.dbt.catalog import catalog_of, parse_spark_defaults, spark_defaults_file
 from sqb.dbt.drive import Folders, ask_dbt, folders_in, make_ready
-from sqb.dbt.gather import gather, place_with_secrets
 from sqb.dbt.known import Known, Memory, Place
 from sqb.dbt.layout import ProjectFile, read_packages, read_project_file
 from sqb.dbt.locate import find_dbt, find_project, versions_of
@@ -151,7 +150,11 @@ class DbtReader:
     def place(self) -> Place:
         """Where the project writes; read from the profile where that can't be kept."""
         kept = self.known.place
-        return kept if kept is not None else place_with_secrets(self.profile, self._catalog)
+        if kept is not None:
+            return kept
+        from sqb.dbt.gather import place_with_secrets
+
+        return place_with_secrets(self.profile, self._catalog)
 
     # Asking
 
@@ -185,6 +188,8 @@ class DbtReader:
 
     def _asked_nodes(self) -> Known:
         """Ask dbt, and ask again if files changed while it read them."""
+        from sqb.dbt.gather import gather
+
         # a profile that sqb can't use is told before dbt is started
         catalog = self._catalog
         listing = not self._selects_all

@@ -23,6 +23,7 @@ def sight_all(
     now_us: int,
     asking: Callable[[], Asking],
     tell: Callable[[Exception], str],
+    say: Callable[[str], None],
 ) -> dict[str, Sighting]:
     """Every source; values are asked for of ``wanted`` ones alone.
 
@@ -43,6 +44,8 @@ def sight_all(
             missing[name] = found
     if missing:
         probes = {name: w.probe for name, w in missing.items() if w.probe is not None}
+        names = ", ".join(nodes[name].name for name in probes)
+        say(f"asking Spark how fresh these are: {names}")
         asked = evaluate(probes, lambda sql: asking().rows(sql), tell)
         for name, answer in asked.items():
             key = _key(missing[name], facts.get(name))

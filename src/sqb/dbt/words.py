@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sqb.dbt.changes import Change, changes
 from sqb.dbt.expect import planned_type
-from sqb.dbt.identity import Change, changes
 from sqb.dbt.nodes import DbtNode
 from sqb.identity.data_id import UNKNOWN
 from sqb.planning.cascade import Verdict

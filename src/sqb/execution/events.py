@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
+from datetime import datetime, timezone
 from typing import Literal
 
 import msgspec
@@ -69,3 +71,8 @@ class Event(msgspec.Struct, frozen=True):
 
 
 Listener = Callable[[Event], None]
+
+
+def new_run_id() -> str:
+    """Sortable by time, unique: ``20260131T060000-1a2b3c``."""
+    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"

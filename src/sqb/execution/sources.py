@@ -1,12 +1,12 @@
 """Sources of every kind: one look at all of them, and the SQL that reads each.
 
-The look takes heads, metadata and file listings, never data. Values that a freshness strategy asks
-for are found in records and in the cache, and are otherwise ``missing``: someone has to run Spark.
+The look takes heads, metadata and file listings, never data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,6 @@ from sqb.errors import SqbError
 from sqb.execution.content_hash import quote
 from sqb.execution.statement import full_name, pinned, render
 from sqb.freshness.age import age_of
-from sqb.freshness.cache import ValueCache
 from sqb.freshness.files import Listing, list_files
 from sqb.freshness.sighting import Physical, Reading, Sighting
 from sqb.freshness.values import Answer, Probe, moment_us
@@ -25,7 +24,6 @@ from sqb.identity.data_id import (
     UNKNOWN,
     InputState,
     files_data,
-    observed_value,
     source_data,
     value_data,
 )
@@ -35,9 +33,14 @@ from sqb.lake.foreign import open_foreign
 from sqb.lake.metadata import Column, TableFacts
 from sqb.lake.versions import Snapshot, schemas_of, versions
 from sqb.project.source_specs import Freshness
-from sqb.state.record import Record
 
 _MILLISECOND = 1000
+#: Words in the text of a view with which it may give other rows at another time.
+_MOMENTS = re.compile(
+    r"\b(?:current_date|curdate|current_timestamp|now|localtimestamp|unix_timestamp|rand|randn"
+    r"|random|uuid|shuffle)\b",
+    re.IGNORECASE,
+)
 
 
 #: A source of more files than this is read in full: what is recorded of a table stays small.
@@ -165,33 +168,51 @@ class SourceLook:
             )
             return Physical(UNKNOWN, place=place, why=why)
         if facts.kind == "view":
-            why = "it is a view that someone else wrote, which has no version"
-            return Physical(UNKNOWN, facts.shape, facts.shape, place, why=why)
+            return self._view(source, facts)
         data = source_data(facts.uuid, facts.shape, facts.data_snapshot_id)
         stamp = facts.data_timestamp_ms
         moment = None if stamp is None else stamp * _MILLISECOND
         return Physical(data, facts.shape, facts.shape, place, "pinned", moment)
 
+    def _view(self, source: SourceTable, facts: TableFacts) -> Physical:
+        """A view of someone else has no version, unless it is known what it reads."""
+        shape, why = facts.shape, "it is a view that someone else wrote, which has no version"
+        if source.through is not None and _MOMENTS.search(facts.sql or ""):
+            why = "it is a view that may give other rows each time"
+        elif source.through:
+            found = self._over(shape, source.through, source.place)
+            # whoever reads it reads what stands, not a version
+            reading: Reading = "observed" if found.reading == "pinned" else found.reading
+            return msgspec.structs.replace(found, reading=reading)
+        return Physical(UNKNOWN, shape, shape, source.place, why=why)
+
     def _expression(self, name: str, source: SourceTable) -> Physical:
         """An expression over known sources is as good as a view of them."""
         query = self.compiled.expressions[name]
-        inputs = {b.name: self.physical(b.name) for b in query.bindings}
+        text = source.expression.canonical if source.expression is not None else ""
+        found = self._over(text, [b.name for b in query.bindings], source.place)
+        if found.reading == "pinned" and not _lasting(query):
+            why = "its expression may give other rows each time"
+            return Physical(UNKNOWN, found.schema, found.declared, source.place, why=why)
+        return found
+
+    def _over(self, text: str, names: Iterable[str], place: str) -> Physical:
+        """What a query over other sources is, as far as those are known."""
+        inputs = {name: self.physical(name) for name in names}
         gone = next((p for p in inputs.values() if p.data is None), None)
         if gone is not None:
-            return Physical(None, place=source.place, why=gone.why)
-        text = source.expression.canonical if source.expression is not None else ""
+            return Physical(None, place=place, why=gone.why)
         schema = digest(text, *(p.schema for p in inputs.values()))
         declared = digest(text, *(p.declared for p in inputs.values()))
         if unknown := next((n for n, p in inputs.items() if p.data == UNKNOWN), None):
             why = f"it reads {unknown}, and {inputs[unknown].why}"
-            return Physical(UNKNOWN, schema, declared, source.place, why=why)
-        if not inputs or not _lasting(query):
+            return Physical(UNKNOWN, schema, declared, place, why=why)
+        if not inputs:
             why = "its expression may give other rows each time"
-            return Physical(UNKNOWN, schema, declared, source.place, why=why)
+            return Physical(UNKNOWN, schema, declared, place, why=why)
         data = "e:" + digest(text, *(f"{n}={p.data}" for n, p in sorted(inputs.items())))
         moments = [p.moment_us for p in inputs.values() if p.moment_us is not None]
-        moment = max(moments, default=None)
-        return Physical(data, schema, declared, source.place, "pinned", moment)
+        return Physical(data, schema, declared, place, "pinned", max(moments, default=None))
 
     # Values
 
@@ -346,55 +367,6 @@ def files_below(compiled: Compiled, names: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def standing_values(
-    look: SourceLook,
-    names: Iterable[str],
-    session: str,
-    recorded: Iterable[Record],
-    cache: ValueCache,
-) -> tuple[dict[str, Answer], list[str]]:
-    """The values that still stand, and the sources whose value has to be asked for."""
-    found: dict[str, Answer] = {}
-    missing: list[str] = []
-    records: list[Record] | None = None
-    for name in names:
-        if name not in look.compiled.probes or look.physical(name).data is None:
-            continue
-        at = look.version_read(name)
-        known = cache.get(value_key(look, name, session)) if at else None
-        if known is not None:
-            found[name] = Answer(*known)
-            continue
-        if at:
-            records = list(recorded) if records is None else records
-            value = _consumed_value(look, name, session, at, records)
-            if value is not None:
-                found[name] = Answer(value)
-                continue
-        missing.append(name)
-    return found, missing
-
-
-def value_key(look: SourceLook, name: str, session: str) -> str:
-    """The key of a value in the cache."""
-    return digest(look.spec_of(name, session), look.version_read(name))
-
-
-def _consumed_value(
-    look: SourceLook, name: str, session: str, at: str, records: Iterable[Record]
-) -> str | None:
-    """The value that a reader consumed when it was read from the very versions of now."""
-    for record in records:
-        if record.seen.get(name) != at:
-            continue
-        data = record.read().get(name, "")
-        value = observed_value(data)
-        columns = look.physical(name).declared
-        if value is not None and data == value_data(look.spec_of(name, session), columns, *value):
-            return value[1]
-    return None
-
-
 def _lasting(query: Query) -> bool:
     """Does a query give the same on the same tables, at any time?"""
     return not query.analysis.volatile and not query.analysis.constants
@@ -418,30 +390,3 @@ def _foreign_heads(
         except SqbError as error:
             why[f"{name}."] = f"the catalog `{name}` can't be opened: {error.message}"
     return out
-
-
-#: Starts Spark if need be and gives the values of these sources.
-Ask = Callable[[SourceLook, list[str]], Mapping[str, Answer]]
-
-
-def observe_sources(
-    look: SourceLook,
-    wanted: Iterable[str],
-    session: str,
-    recorded: Mapping[str, Record],
-    cache: ValueCache,
-    now_us: int,
-    ask: Ask,
-) -> dict[str, Sighting]:
-    """Every source as it is now; only for ``wanted`` ones a value may be asked for."""
-    answers, missing = standing_values(look, wanted, session, recorded.values(), cache)
-    if missing:
-        asked = ask(look, missing)
-        for name, answer in asked.items():
-            if answer.lasting and look.version_read(name):
-                cache.add(value_key(look, name, session), answer.value, answer.why)
-        cache.save()
-        answers |= asked
-    return {
-        name: look.sight(name, now_us, session, answers.get(name)) for name in look.compiled.sources
-    }

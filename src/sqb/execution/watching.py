@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from sqb.compile.nodes import Compiled
 from sqb.execution.events import Event, Listener
 from sqb.execution.look import Observed
-from sqb.execution.sources import SourceLook, observe_sources
+from sqb.execution.source_values import observe_sources
+from sqb.execution.sources import SourceLook
 from sqb.freshness.cache import ValueCache
 from sqb.freshness.sighting import Sighting
 from sqb.graph.graph import Graph

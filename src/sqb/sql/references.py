@@ -15,8 +15,8 @@ from sqb.sql.analysis import Analysis, BoundConstant, Reference
 from sqb.sql.tokens import Tokens, dialect, split
 
 #: Explicit forms: the call's name -> what it must refer to.
-CALLS = {"__ref": "model", "__source": "source", "__seed": "seed"}
-LATER_CALLS = {"__udf": "0.5", "__table_fn": "0.5", "__dbt_ref": "0.4"}
+CALLS = {"__ref": "model", "__source": "source", "__seed": "seed", "__dbt_ref": "dbt"}
+LATER_CALLS = {"__udf": "0.5", "__table_fn": "0.5"}
 
 #: Values that are fixed for a run and part of what a result was computed from.
 _BOUND = frozenset({"current_date", "curdate"})
@@ -138,21 +138,32 @@ def _calls(tokens: Tokens, file: str) -> list[Reference]:
             )
         if raw not in CALLS:
             continue
-        name = tokens.at(i + 2) if i + 3 < len(raws) else None
-        if name is None or name.type is not TokenType.STRING or raws[i + 3] != ")":
+        wanted = 2 if CALLS[raw] == "dbt" else 1
+        close = i + 1 + 2 * wanted
+        names = [tokens.at(at) for at in range(i + 2, min(close, len(raws)), 2)]
+        if (
+            close >= len(raws)
+            or raws[close] != ")"
+            or raws[i + 3 : close : 2] != [","] * (wanted - 1)
+            or any(name.type is not TokenType.STRING for name in names)
+        ):
+            example = f'{raw}("package", "model")' if wanted == 2 else f'{raw}("name")'
+            number = "two quoted names" if wanted == 2 else "one quoted name"
             raise SqbError(
                 "P005",
-                f"`{raw}` takes one quoted name",
+                f"`{raw}` takes {number}",
                 file=file,
                 line=tok.line,
-                help=f'write {raw}("name")',
+                help=f"write {example}",
             )
-        aliased = i + 4 < len(raws) and (
-            raws[i + 4].upper() == "AS"
-            or tokens.parsed[i + 4].token_type in (TokenType.VAR, TokenType.IDENTIFIER)
+        after = close + 1
+        aliased = after < len(raws) and (
+            raws[after].upper() == "AS"
+            or tokens.parsed[after].token_type in (TokenType.VAR, TokenType.IDENTIFIER)
         )
-        end = tokens.at(i + 3).end
-        found.append(Reference(CALLS[raw], (name.value,), tok.start, end, tok.line, aliased, False))
+        parts = tuple(name.value for name in names)
+        end = tokens.at(close).end
+        found.append(Reference(CALLS[raw], parts, tok.start, end, tok.line, aliased, False))
     return found
 
 

@@ -15,8 +15,11 @@ from sqb.cli.render.waiting import Waiting
 from sqb.errors import SqbError
 
 if TYPE_CHECKING:
+    from sqb.border import Border
     from sqb.dbt.plan import DbtPlan
     from sqb.dbt.project import DbtProject, DbtResult
+    from sqb.execution.events import BuildResult
+    from sqb.planning.plan import Plan
 
 _SELECT = frozenset({"-s", "--select", "-m", "--models", "--model"})
 _SHORT = {"-t": "--target", "-f": "--full-refresh"}
@@ -97,14 +100,37 @@ def plan(call: Call, *, fail_on: tuple[str, ...], **options: Any) -> int:
     """Plan and show it."""
     with _open(call, "build", options) as project:
         found = project.plan()
+        border = _border(project)
+        below = border.plan(found, Waiting(call).hear) if border is not None else None
+        if border is not None:
+            border.close()
     if call.out.json:
         from sqb.cli.render.dbt_documents import dbt_plan_document
 
-        call.out.document(dbt_plan_document(found))
+        call.out.document(dbt_plan_document(found, below))
     else:
         _show(call, found)
-    failing = {"run": bool(found.work), "blocked": bool(_blocked(found))}
+        if below is not None:
+            from sqb.cli.render.plan_text import show_plan
+
+            call.out.line(f"sqb ({len(below.nodes)} models below)", bold=True)
+            show_plan(below, call.out, call.seconds())
+    nodes = (*found.nodes, *found.tests, *(below.nodes if below is not None else ()))
+    failing = {
+        "run": any(node.action == "run" for node in nodes),
+        "blocked": any(node.action == "block" for node in nodes),
+    }
     return 1 if any(failing[what] for what in fail_on) else 0
+
+
+def _border(project: DbtProject) -> Border | None:
+    """The sqb project around the dbt project, if there is one."""
+    if project.reader.found.config is None:
+        return None
+    from sqb.border import Border
+
+    border = Border(project)
+    return border if border.models else None
 
 
 def build(call: Call, **options: Any) -> int:
@@ -127,25 +153,56 @@ def _run(call: Call, command: str, options: dict[str, Any]) -> int:
 
     with _open(call, command, options) as project:
         result = project.build(output=out.stream, on_plan=on_plan, stopping=_stopping)
+        if not out.json and result.ended is not None:
+            from sqb.cli.render.build_text import last_line
+
+            out.line()
+            out.important(last_line(result.build, out, call.seconds()))
+        border = _border(project)
+        below = _build_below(call, border, result) if border is not None else None
     if out.json:
         from sqb.cli.render.dbt_documents import dbt_build_document
 
-        out.document(dbt_build_document(result, call.seconds()))
-    elif result.ended is not None:
-        from sqb.cli.render.build_text import last_line
-
-        out.line()
-        out.important(last_line(result.build, out, call.seconds()))
-    return _code(result)
+        out.document(dbt_build_document(result, below, call.seconds()))
+    return _code(result, below)
 
 
-def _code(result: DbtResult) -> int:
-    """dbt's own exit code, if it has a complaint; else 1 for what was blocked before it."""
-    if result.build.interrupted:
+def _build_below(call: Call, border: Border, result: DbtResult) -> BuildResult | None:
+    """Build the sqb models that read what dbt built."""
+    from contextlib import closing
+
+    from sqb.cli.render.build_text import show_end
+    from sqb.cli.render.plan_text import counts, last_line, show_warnings
+    from sqb.cli.render.progress import Progress
+
+    out = call.out
+    with closing(border):
+        with closing(Progress(out, call.before_heavy_work)) as progress:
+
+            def on_plan(plan: Plan) -> None:
+                progress.plan(plan)
+                show_warnings(plan.warnings, out)
+                if plan.work:
+                    out.line(f"sqb, for {plan.target}: {counts(plan, out)}")
+
+            below = border.build(result, progress.hear, on_plan)
+        if below is None or out.json:
+            return below
+        project = border.project()
+        if below.plan.work:
+            show_end(below, out, seconds=call.seconds(), root=project.root, config=project.config)
+        else:
+            out.important(f"sqb: {last_line(below.plan, out, call.seconds())}")
+        return below
+
+
+def _code(result: DbtResult, below: BuildResult | None) -> int:
+    """dbt's own exit code, if it has a complaint; else 1 for what failed or was blocked here."""
+    if result.build.interrupted or (below is not None and below.interrupted):
         return 130
     if result.ended is not None and result.ended.code:
         return result.ended.code
-    return 1 if result.build.failed else 0
+    return 1 if result.build.failed or (below is not None and below.failed) else 0
 
 
 def explain(call: Call, *, node: str, **options: Any) -> None:
@@ -168,10 +225,6 @@ def _show(call: Call, found: DbtPlan) -> None:
 
     if not call.out.json:
         show_dbt_plan(found, call.out, call.seconds())
-
-
-def _blocked(found: DbtPlan) -> list[str]:
-    return [node.name for node in (*found.nodes, *found.tests) if node.action == "block"]
 
 
 def _stopping(left: int) -> None:
@@ -227,20 +280,23 @@ command = click.Group(
             "plan",
             help="Show what a build would hand to dbt, and why.",
             example="sqb dbt plan\nsqb dbt plan --select staging+ --json",
+            hides=("no_warm",),
             means=_MEANS,
             cls=_DbtCommand,
         )(_all((_FAIL_ON, *_SELECTING, _REST), plan)),
         "build": sqb_command(
             "build",
-            help="Let dbt build what is stale: models, seeds, snapshots and tests that are owed.",
+            help="Let dbt build what is stale, and run the tests that are owed.",
             example="sqb dbt build\nsqb dbt build --select fct_orders+ --threads 4 -- --fail-fast",
+            hides=("no_warm",),
             means=_MEANS,
             cls=_DbtCommand,
         )(_all((_THREADS, *_SELECTING, _REST), build)),
         "run": sqb_command(
             "run",
-            help="Let dbt run the models that are stale; no seeds, snapshots and tests.",
+            help="Let dbt run the models that are stale, and nothing else.",
             example="sqb dbt run\nsqb dbt run --full-refresh",
+            hides=("no_warm",),
             means=_MEANS,
             cls=_DbtCommand,
         )(_all((_THREADS, *_SELECTING, _REST), run)),
@@ -248,8 +304,8 @@ command = click.Group(
             "explain",
             help="Tell why a node of the dbt project runs or not.",
             example="sqb dbt explain fct_orders\nsqb dbt explain model.shop.fct_orders --json",
-            hides=SELECTION,
-            means=_MEANS,
+            hides=(*SELECTION, "no_warm"),
+            means={name: text for name, text in _MEANS.items() if name not in SELECTION},
             cls=_DbtCommand,
         )(_all((click.argument("node"), *_READING), explain)),
     },

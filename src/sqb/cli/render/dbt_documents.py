@@ -10,20 +10,44 @@ from sqb.dbt.plan import DbtPlan, doing
 if TYPE_CHECKING:
     from sqb.dbt.explaining import DbtExplanation
     from sqb.dbt.project import DbtResult
+    from sqb.execution.events import BuildResult
+    from sqb.planning.plan import Plan
 
 
-def dbt_plan_document(plan: DbtPlan) -> dict[str, Any]:
-    """``dbt plan --json``; has a schema in ``docs/json``."""
-    return plan_document(plan.as_plan()) | {"dbt": _dbt(plan)}
+def dbt_plan_document(plan: DbtPlan, below: Plan | None = None) -> dict[str, Any]:
+    """``dbt plan --json``; has a schema in ``docs/json``. ``below`` are models of sqb's own."""
+    document = plan_document(plan.as_plan())
+    if below is not None:
+        document = _joined(document, plan_document(below))
+    return document | {"dbt": _dbt(plan)}
 
 
-def dbt_build_document(result: DbtResult, seconds: float) -> dict[str, Any]:
+def dbt_build_document(
+    result: DbtResult, below: BuildResult | None, seconds: float
+) -> dict[str, Any]:
     """``dbt build --json``: the plan, how each node ended, and dbt's own end."""
     ended = {
         "exit_code": result.ended.code if result.ended is not None else None,
         "invocation_id": result.invocation or None,
     }
-    return build_document(result.build, seconds) | {"dbt": _dbt(result.plan) | ended}
+    document = build_document(result.build, seconds)
+    if below is not None:
+        document = _joined(document, build_document(below, seconds))
+    return document | {"dbt": _dbt(result.plan) | ended}
+
+
+def _joined(dbt: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """One document of both sides: dbt's nodes first, the counts added up."""
+    summary = {
+        key: value + own["summary"][key] if isinstance(value, int) else value or own["summary"][key]
+        for key, value in dbt["summary"].items()
+    }
+    return dbt | {
+        "publish_mode": own["publish_mode"],
+        "summary": summary,
+        "nodes": [*dbt["nodes"], *own["nodes"]],
+        "warnings": [*dbt["warnings"], *own["warnings"]],
+    }
 
 
 def dbt_explanation_document(found: DbtExplanation) -> dict[str, Any]:
