@@ -73,7 +73,8 @@ class Project(Workspace):
     def upkeep(self) -> Upkeep:
         """What keeps the lake small: ``survey``, then ``remove``; ``tidy`` ends every build."""
         from sqb.lake.sql_lake import SqlLake
-        from sqb.upkeep.upkeep import Upkeep
+        from sqb.upkeep.census import Lake
+        from sqb.upkeep.upkeep import Upkeep, project_scope
 
         if not isinstance(self.catalog, SqlLake):
             raise SqbError(
@@ -82,8 +83,9 @@ class Project(Workspace):
                 help="use the server's maintenance, or Iceberg's procedures such as "
                 "expire_snapshots",
             )
-        lake = (self.catalog, self.facts, self.store)
-        return Upkeep(self.config, self.compiled, self.expected, *lake, self.environ)
+        lake = Lake(self.catalog, self.facts, self.store, self.config.janitor)
+        scope = project_scope(self.config, self.compiled, self.expected, self.environ)
+        return Upkeep(lake, scope)
 
     def freshness(
         self,

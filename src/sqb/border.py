@@ -1,4 +1,7 @@
-"""A dbt project and the sqb models that read it: planned together, built one after the other."""
+"""A dbt project and the sqb models that read it: planned together, built one after the other.
+
+Also the upkeep of the state that sqb keeps of a dbt project.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,14 @@ from pathlib import Path
 from sqb.api import Above, Project
 from sqb.dbt.plan import DbtPlan
 from sqb.dbt.project import DbtProject, DbtResult
+from sqb.dbt.reader import DbtReader
+from sqb.dbt.warehouse import LakeWarehouse
 from sqb.execution.events import BuildResult, Listener
 from sqb.planning.plan import Cause, Plan
+from sqb.project.config_values import JanitorConfig
 from sqb.project.layout import read_files
+from sqb.upkeep.census import Lake
+from sqb.upkeep.upkeep import Upkeep, state_scope
 
 
 class Border:
@@ -88,3 +96,18 @@ class Border:
                 if model in self.models:
                     out.setdefault(model, cause if reason is None else Cause(name, reason))
         return out
+
+
+def state_upkeep(reader: DbtReader) -> Upkeep | None:
+    """Upkeep of the state tables of a dbt project; None where the catalog's server sees to it."""
+    from sqb.lake.sql_lake import SqlLake
+
+    place = reader.place_of_profile
+    if place.catalog is None or place.catalog.type != "sql":
+        return None
+    warehouse = LakeWarehouse(place.catalog, place.schema, reader.work / "cache")
+    assert isinstance(warehouse.lake, SqlLake)
+    config = reader.found.config
+    settings = config.janitor if config is not None else JanitorConfig()
+    lake = Lake(warehouse.lake, warehouse.facts, warehouse.store, settings)
+    return Upkeep(lake, state_scope(place.schema, reader.environ))

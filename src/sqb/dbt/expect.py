@@ -15,9 +15,6 @@ from sqb.identity.expected import Expected
 from sqb.identity.hashes import Hashes
 from sqb.state.record import Record
 
-#: The ``node_type`` of every row that speaks of a dbt project.
-NODE_TYPE = "dbt"
-
 
 def planned_type(node: DbtNode) -> str:
     """The node's type in plans.

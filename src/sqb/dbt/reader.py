@@ -150,8 +150,11 @@ class DbtReader:
     def place(self) -> Place:
         """Where the project writes; read from the profile where that can't be kept."""
         kept = self.known.place
-        if kept is not None:
-            return kept
+        return kept if kept is not None else self.place_of_profile
+
+    @cached_property
+    def place_of_profile(self) -> Place:
+        """The same, without asking what the project holds."""
         from sqb.dbt.gather import place_with_secrets
 
         return place_with_secrets(self.profile, self._catalog)

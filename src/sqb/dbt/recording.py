@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from sqb.dbt.expect import NODE_TYPE, graph_of, is_planned
+from sqb.dbt.expect import graph_of, is_planned
 from sqb.dbt.nodes import DbtNode
 from sqb.dbt.owed import ground, proof
 from sqb.freshness.sighting import Sighting
@@ -18,7 +18,7 @@ from sqb.hashing import digest
 from sqb.identity.data_id import InputState, source_data, view_state
 from sqb.lake.metadata import TableFacts
 from sqb.state.record import Consumed, Record
-from sqb.state.tables import Fingerprint, Observation
+from sqb.state.tables import DBT, Fingerprint, Observation
 
 _SCHEME = "dbt/1"
 
@@ -234,7 +234,7 @@ def _record(
     hashes = node.hashes
     return Record(
         node=node.unique_id,
-        type=NODE_TYPE,
+        type=DBT,
         # what stands decides how readers see it, not what it was asked to be
         materialized="view" if facts is not None and facts.kind == "view" else node.materialized,
         scheme=_SCHEME,

@@ -12,7 +12,6 @@ from typing import Protocol
 
 import msgspec
 
-from sqb.dbt.expect import NODE_TYPE
 from sqb.dbt.nodes import DbtNode
 from sqb.lake.facts import FactsCache
 from sqb.lake.metadata import TableFacts
@@ -20,7 +19,7 @@ from sqb.lake.opening import open_lake
 from sqb.project.config_values import CatalogConfig
 from sqb.state.record import Record
 from sqb.state.store import StateStore
-from sqb.state.tables import FINGERPRINTS, FRESHNESS, Fingerprint, Observation
+from sqb.state.tables import DBT, FINGERPRINTS, FRESHNESS, Fingerprint, Observation
 
 #: Rows of texts, as Spark shows values.
 Rows = Sequence[Sequence[str | None]]
@@ -97,7 +96,7 @@ class LakeWarehouse:
                 relations[name] = self.facts.get(head.location)
         rows = self.store.latest(heads, [self.home])
         self.facts.save(head.location for head in heads.values())
-        return Standing(relations, {n: r for n, r in rows.items() if r.type == NODE_TYPE})
+        return Standing(relations, {n: r for n, r in rows.items() if r.type == DBT})
 
     def record(
         self, fingerprints: Sequence[Fingerprint], observations: Sequence[Observation]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 FINGERPRINTS = "_sqlbuild_fingerprints"
 FRESHNESS = "_sqlbuild_source_freshness"
+#: The ``node_type`` of every row that speaks of a dbt project.
+DBT = "dbt"
 
 _COLUMNS: dict[str, tuple[str, ...]] = {
     FINGERPRINTS: (

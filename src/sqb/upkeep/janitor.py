@@ -32,7 +32,8 @@ class Scope(msgspec.Struct, frozen=True):
     """What the project has to do with the lake.
 
     ``nodes`` are the places of its relations, ``disabled`` the names of models that are switched
-    off, ``now`` the clock of the command, which only ages are counted from.
+    off, ``now`` the clock of the command, which only ages are counted from. ``state_only``: the
+    state tables of the schemas are all that is ours.
     """
 
     owner: str
@@ -40,6 +41,7 @@ class Scope(msgspec.Struct, frozen=True):
     nodes: frozenset[tuple[str, str]]
     disabled: frozenset[str]
     now: float
+    state_only: bool = False
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -127,6 +129,8 @@ class _Look:
 
     def _droppable(self) -> list[Head]:
         scope = self.scope
+        if scope.state_only:
+            return []
         found, kept = unowned(self.census, scope.owner, scope.nodes, scope.disabled)
         chosen = []
         for head in found:
@@ -144,7 +148,8 @@ class _Look:
 
     def _tables(self) -> Iterator[Head]:
         """The tables whose upkeep is ours."""
-        for key, record in self.census.records.items():
+        records = {} if self.scope.state_only else self.census.records
+        for key, record in records.items():
             head = self.census.heads[key]
             if head.namespace.endswith(STAGE_SUFFIX):
                 continue  # an alias carries its table's stamp
@@ -203,15 +208,17 @@ class _Look:
     def _folders(self) -> dict[str, str]:
         """Where relations that sqb made live, or lived: place -> location."""
         catalog, census = self.lake.catalog, self.census
+        state_only = self.scope.state_only
         mine = {
             key
             for key, record in census.records.items()
             if (record.owner == self.scope.owner or key in self.scope.nodes)
             and not key[0].endswith(STAGE_SUFFIX)
+            and not state_only
         }
         mine |= {(h.namespace, h.name) for h in self._states()}
         names = set(self.scope.nodes)
-        for head in self._states():
+        for head in () if state_only else self._states():
             names |= places(self.lake.store, head)
         found = {key: census.facts[key].location for key in mine}
         found |= {key: catalog.default_location(*key) for key in names if key not in census.heads}

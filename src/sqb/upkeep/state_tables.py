@@ -19,7 +19,7 @@ from sqb.lake.facts import FactsCache
 from sqb.lake.staging import Lease, stage, stage_schema
 from sqb.lake.stores import answering
 from sqb.state.store import StateStore
-from sqb.state.tables import FINGERPRINTS, FRESHNESS
+from sqb.state.tables import DBT, FINGERPRINTS, FRESHNESS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -144,13 +144,14 @@ def _quiet() -> Iterator[None]:
 
 @answering("the state tables")
 def places(store: StateStore, head: Head) -> set[tuple[str, str]]:
-    """Every place (schema, relation) that a state table's rows speak of."""
+    """Every place (schema, relation) that a state table's rows speak of; those of dbt are dbt's."""
     if head.name != FINGERPRINTS:
         return set()
     table = store.open().load_table((head.namespace, head.name))
-    rows = table.scan(selected_fields=("target_schema", "target_name")).to_arrow().to_pylist()
+    fields = ("node_type", "target_schema", "target_name")
+    rows = table.scan(selected_fields=fields).to_arrow().to_pylist()
     return {
         (row["target_schema"], row["target_name"])
         for row in rows
-        if row["target_schema"] and row["target_name"]
+        if row["node_type"] != DBT and row["target_schema"] and row["target_name"]
     }

@@ -1,4 +1,4 @@
-"""``Upkeep``: one project's and target's upkeep, as the ``Project`` hands it out."""
+"""``Upkeep``: the upkeep of one project and target."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from sqb.compile.compiler import STATE_SUFFIX
 from sqb.compile.nodes import Compiled
 from sqb.identity.constants import clock
 from sqb.identity.expected import Expected, namespaces_of
-from sqb.lake.catalog import Head, SqlCatalog
-from sqb.lake.facts import FactsCache
+from sqb.lake.catalog import Head
 from sqb.project.config import Config
 from sqb.state.record import owner_of
-from sqb.state.store import StateStore
 from sqb.upkeep import after_build, janitor
 from sqb.upkeep.census import Lake
 from sqb.upkeep.janitor import Scope, Survey
@@ -30,27 +28,31 @@ def schemas_of(config: Config, expected: Mapping[str, Expected]) -> tuple[str, .
     return tuple(sorted({*written, *states}))
 
 
-class Upkeep:
-    """What keeps the lake of a project small."""
+def project_scope(
+    config: Config, compiled: Compiled, expected: Mapping[str, Expected], environ: Mapping[str, str]
+) -> Scope:
+    """What a project of sqb's own has to do with the lake."""
+    return Scope(
+        owner=owner_of(config),
+        schemas=schemas_of(config, expected),
+        nodes=frozenset((e.namespace, e.relation) for e in expected.values()),
+        disabled=compiled.disabled,
+        now=clock(environ).timestamp(),
+    )
 
-    def __init__(
-        self,
-        config: Config,
-        compiled: Compiled,
-        expected: Mapping[str, Expected],
-        catalog: SqlCatalog,
-        facts: FactsCache,
-        store: StateStore,
-        environ: Mapping[str, str],
-    ) -> None:
-        self._lake = Lake(catalog, facts, store, config.janitor)
-        self._scope = Scope(
-            owner=owner_of(config),
-            schemas=schemas_of(config, expected),
-            nodes=frozenset((e.namespace, e.relation) for e in expected.values()),
-            disabled=compiled.disabled,
-            now=clock(environ).timestamp(),
-        )
+
+def state_scope(schema: str, environ: Mapping[str, str]) -> Scope:
+    """A schema in which the state tables alone are sqb's."""
+    nothing: frozenset[str] = frozenset()
+    now = clock(environ).timestamp()
+    return Scope("", (schema,), frozenset(), nothing, now, state_only=True)
+
+
+class Upkeep:
+    """What keeps the lake small, within a scope."""
+
+    def __init__(self, lake: Lake, scope: Scope) -> None:
+        self._lake, self._scope = lake, scope
 
     def tidy(
         self, published: Sequence[Head], run_id: str, pool: SessionPool | None, took: float

@@ -158,6 +158,8 @@ def _run(call: Call, command: str, options: dict[str, Any]) -> int:
 
             out.line()
             out.important(last_line(result.build, out, call.seconds()))
+        if result.ended is not None:
+            _tidy(call, project, str(result.build.run_id))
         border = _border(project)
         below = _build_below(call, border, result) if border is not None else None
     if out.json:
@@ -165,6 +167,15 @@ def _run(call: Call, command: str, options: dict[str, Any]) -> int:
 
         out.document(dbt_build_document(result, below, call.seconds()))
     return _code(result, below)
+
+
+def _tidy(call: Call, project: DbtProject, run_id: str) -> None:
+    """Keep the state tables small, which grow by a file with every build."""
+    from sqb.border import state_upkeep
+
+    upkeep = state_upkeep(project.reader)
+    for note in upkeep.tidy([], run_id, None, 0.0) if upkeep is not None else ():
+        call.out.line(note, dim=True)
 
 
 def _build_below(call: Call, border: Border, result: DbtResult) -> BuildResult | None:

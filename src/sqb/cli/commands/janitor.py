@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from sqb.errors import SqbError
 if TYPE_CHECKING:
     from sqb.cli.output import Output
     from sqb.upkeep.janitor import Finding, Survey
+    from sqb.upkeep.upkeep import Upkeep
 
 #: kind -> (its heading, one of it).
 _KINDS: dict[str, tuple[str, str]] = {
@@ -37,9 +40,11 @@ def janitor(call: Call, *, yes: bool, dry_run: bool) -> int:
             "`sqb janitor` asks before it removes, and there is no terminal to ask on",
             help="add --yes, or look first with --dry-run",
         )
-    with call.project() as project:
+    with contextlib.ExitStack() as stack:
+        keepers = _keepers(call, stack)
         call.before_heavy_work()
-        found = project.upkeep.survey()
+        surveys = [keeper.survey() for keeper in keepers]
+        found = _joined(surveys)
         if not call.out.json:
             _show(found, call.out)
         if dry_run or not found.findings:
@@ -48,8 +53,55 @@ def janitor(call: Call, *, yes: bool, dry_run: bool) -> int:
         if not yes and not click.confirm("Remove all this?"):
             call.out.important("Nothing removed")
             return 0
-        _tell(call, project.upkeep.remove(found), found, dry_run=False)
+        pairs = zip(keepers, surveys, strict=True)
+        _tell(call, _joined([k.remove(seen) for k, seen in pairs]), found, dry_run=False)
     return 0
+
+
+def _keepers(call: Call, stack: contextlib.ExitStack) -> list[Upkeep]:
+    """The upkeep of the project, and of the state of a dbt project that is here too."""
+    keepers: list[Upkeep] = []
+    missing: SqbError | None = None
+    try:
+        keepers.append(stack.enter_context(call.project()).upkeep)
+    except SqbError as error:
+        if error.code != "C001":
+            raise
+        missing = error
+    theirs = _of_dbt(call)
+    if theirs is not None:
+        keepers.append(theirs)
+    elif missing is not None:
+        raise missing
+    return keepers
+
+
+def _of_dbt(call: Call) -> Upkeep | None:
+    from pathlib import Path
+
+    from sqb.border import state_upkeep
+    from sqb.dbt.reader import DbtReader
+    from sqb.dbt.request import Request
+
+    if call.config is not None and not call.config.dbt:
+        return None
+    # a target of the project is not one of a profile
+    request = Request(target=call.target if call.config is None else None)
+    try:
+        reader = DbtReader(request, start=Path(call.directory).absolute(), environ=os.environ)
+    except SqbError as error:
+        if error.code == "B001" and call.config is None:
+            return None
+        raise
+    return state_upkeep(reader)
+
+
+def _joined(surveys: list[Survey]) -> Survey:
+    from sqb.upkeep.janitor import Survey
+
+    seen = {(f.kind, f.relation): f for survey in surveys for f in survey.findings}
+    kept = {k.place: k for survey in surveys for k in survey.kept}
+    return Survey(tuple(seen.values()), tuple(kept.values()))
 
 
 def _show(found: Survey, out: Output) -> None:
