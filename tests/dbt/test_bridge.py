@@ -1,0 +1,416 @@
+"""A real dbt project on a real Spark, through plans and builds: what is handed to dbt, and why.
+
+One project lives through the tests of this module, in their order: a build takes a minute.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt_lives import Life, blocked, ended, runs, tests
+from dbt_shop import Shop, visit
+
+from sqb.dbt.project import DbtProject
+from sqb.errors import SqbError
+
+pytestmark = pytest.mark.dbt_long
+
+ALL = {
+    *("currencies", "stg_customers", "stg_orders", "stg_payments", "stg_visits"),
+    *("fct_orders", "dim_customers", "fct_visits", "visits_by_customer"),
+    *("customers_history", "raw_customers", "raw_orders", "raw_payments"),
+}
+BELOW_PAYMENTS = {"stg_payments", "fct_orders", "dim_customers", "visits_by_customer"}
+BELOW_VISITS = {"stg_visits", "fct_visits", "visits_by_customer"}
+
+
+@pytest.fixture(scope="module")
+def life(iceberg_life: Life) -> Iterator[Life]:
+    """The project, built once."""
+    found = iceberg_life
+    plan = found.plan()
+    assert runs(plan) == dict.fromkeys(ALL, "first_run")
+    assert "asking dbt what the project holds…" in found.asked
+    result = found.build()
+    assert result.ended is not None
+    assert result.ended.code == 0, found.said
+    assert ended(result) == dict.fromkeys(ALL, "success")
+    yield found
+    assert found.shop.changed() == []
+
+
+def settled(life: Life) -> None:
+    """Nothing is left to do, and nobody has to be asked."""
+    result = life.build()
+    assert (result.plan.work, result.ended, life.asked) == ((), None, [])
+
+
+def test_a_second_build_starts_nothing(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    settled(life)
+
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr("subprocess.Popen", never)
+    for request in ({}, {"command": "run"}):
+        assert life.plan(**request).work == ()
+    assert life.shop.changed() == []
+
+
+def test_the_state_rows_of_a_build(life: Life) -> None:
+    rows = life.state()
+    assert {row["node_type"] for row in rows} == {"dbt"}
+    names = {row["node_name"] for row in rows}
+    assert {n.rpartition(".")[2] for n in names if not n.startswith(("test", "unit"))} == ALL
+    assert sum(n.startswith("test.") for n in names) == 18
+    assert sum(n.startswith("unit_test.") for n in names) == 1
+    manifest = json.loads((life.shop.root / "target" / "manifest.json").read_text())
+    for row in rows:
+        node = manifest["nodes"].get(row["node_name"])
+        if node is not None and node["resource_type"] in {"model", "seed"}:
+            assert row["definition_hash"] == node["checksum"]["checksum"]
+            assert (row["target_schema"], row["target_name"]) == (node["schema"], node["alias"])
+    assert [row["source_name"] for row in life.state("_sqlbuild_source_freshness")] == [
+        "source.shop.app.visits"
+    ]
+
+
+#: What a checksum misses: an edit, and what runs because of it.
+EDITS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
+    "a macro two levels down": (
+        {"file": "macros/cents.sql", "old": "decimal(12", "new": "decimal(14"},
+        {"stg_payments": "macro rounded"},
+    ),
+    "a macro of a package": (
+        {"file": "dbt_packages/money/macros/digits.sql", "old": "2", "new": "3"},
+        {"stg_payments": "macro digits", "currencies": "macro digits"},
+    ),
+    "the default of a variable": (
+        {"file": "dbt_project.yml", "old": "2026-01-01", "new": "2026-01-02"},
+        {"stg_orders": "var start_date"},
+    ),
+    "a variable of the call": (
+        {"request": {"vars": "{vip_from: 5}"}},
+        {"dim_customers": "var vip_from"},
+    ),
+    "a variable of a package": (
+        {"file": "dbt_project.yml", "old": "currency: EUR", "new": "currency: CHF"},
+        {"currencies": "var currency"},
+    ),
+    "the environment in a body": (
+        {"environ": {"SHOP_REGION": "south"}},
+        {"fct_orders": "env SHOP_REGION"},
+    ),
+    "an alias by a macro": (
+        {
+            "file": "macros/alias.sql",
+            "text": "{% macro generate_alias_name(custom_alias_name=none, node=none) -%}\n"
+            "{{ 'x_' ~ node.name if node.name == 'fct_visits' else node.name }}\n"
+            "{%- endmacro %}\n",
+        },
+        {"fct_visits": "relation_missing"},
+    ),
+    "a setting of a model": (
+        {
+            "file": "models/marts/marts.yml",
+            "old": "  - name: fct_visits\n",
+            "new": "  - name: fct_visits\n    config: {tblproperties: {owner: web}}\n",
+        },
+        {"fct_visits": "config tblproperties"},
+    ),
+    "a text": (
+        {"file": "models/marts/dim_customers.sql", "old": "c.city,", "new": "c.city, 1 as one,"},
+        {"dim_customers": "checksum_changed"},
+    ),
+    "an ephemeral model": (
+        {"file": "models/marts/order_totals.sql", "old": "sum(amount)", "new": "max(amount)"},
+        {"fct_orders": "ref order_totals"},
+    ),
+    "a seed": (
+        {"file": "seeds/raw_payments.csv", "append": "9,3,card,100\n"},
+        {"raw_payments": "checksum_changed"},
+    ),
+    "a description": (
+        {
+            "file": "models/marts/marts.yml",
+            "old": "  - name: fct_visits\n",
+            "new": "  - name: fct_visits\n    description: every visit\n",
+        },
+        {},
+    ),
+}
+BELOW = {
+    "stg_payments": ("fct_orders", "dim_customers", "visits_by_customer"),
+    "stg_orders": ("fct_orders", "dim_customers", "visits_by_customer"),
+    "fct_orders": ("dim_customers", "visits_by_customer"),
+    "dim_customers": ("visits_by_customer",),
+    "fct_visits": ("visits_by_customer",),
+    "raw_payments": tuple(sorted(BELOW_PAYMENTS)),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_what_changes(life: Life, edit: str) -> None:
+    change, own = EDITS[edit]
+    shop = life.shop
+    expected = {
+        below: "upstream_changed" for name in own for below in BELOW.get(name, ()) if below not in own
+    }
+    path = shop.root / change["file"] if "file" in change else None
+    before = path.read_text() if path is not None and path.exists() else None
+    environ = dict(shop.environ)
+    try:
+        if path is not None:
+            if "text" in change:
+                path.write_text(change["text"])
+            elif "append" in change:
+                path.write_text((before or "") + change["append"])
+            else:
+                assert before is not None
+                assert change["old"] in before
+                path.write_text(before.replace(change["old"], change["new"]))
+        shop.environ |= change.get("environ", {})
+        plan = life.plan(**change.get("request", {}))
+        assert runs(plan) == {**expected, **own}
+    finally:
+        shop.environ = environ
+        if path is not None and before is not None:
+            path.write_text(before)
+        elif path is not None:
+            path.unlink()
+    # back where it was: dbt need not be asked
+    assert life.plan().work == ()
+    assert life.asked == []
+
+
+def test_another_schema_of_a_source_and_of_the_profile(life: Life) -> None:
+    life.shop.environ["SHOP_SOURCE_SCHEMA"] = "elsewhere"
+    plan = life.plan()
+    del life.shop.environ["SHOP_SOURCE_SCHEMA"]
+    assert runs(plan)["stg_visits"] in {"source app.visits", "source source.shop.app.visits"}
+    assert set(runs(plan)) == BELOW_VISITS
+
+
+def test_a_failed_model_is_tried_again_and_what_succeeded_is_not(life: Life) -> None:
+    shop = life.shop
+    good = (shop.root / "models/marts/dim_customers.sql").read_text()
+    shop.write("models/marts/dim_customers.sql", good.replace("c.name", "upper(c.name) as name", 1))
+    shop.replace("models/marts/dim_customers.sql", "c.city,", "c.cty,")
+    shop.replace("models/staging/stg_payments.sql", "method", "upper(method) as method")
+    result = life.build()
+    assert result.ended is not None
+    assert result.ended.code == 1
+    assert ended(result) == {
+        "stg_payments": "success",
+        "fct_orders": "success",
+        "dim_customers": "failed",
+        "visits_by_customer": "blocked",
+    }
+    failed = next(n for n in result.build.nodes if n.name == "model.shop.dim_customers")
+    assert failed.error is not None
+    assert failed.error["code"] == "B012"
+    plan = life.plan()
+    assert runs(plan) == {
+        "dim_customers": "checksum_changed",
+        "visits_by_customer": "upstream_changed",
+    }
+    shop.replace("models/marts/dim_customers.sql", "c.cty,", "c.city,")
+    assert ended(life.build()) == {"dim_customers": "success", "visits_by_customer": "success"}
+    settled(life)
+
+
+def test_a_failing_test_stays_owed_and_holds_back_what_is_below(life: Life) -> None:
+    shop = life.shop
+    shop.replace("tests/no_negative_amounts.sql", "amount < 0", "amount >= 0")
+    plan = life.plan()
+    assert (runs(plan), tests(plan)) == ({}, ["no_negative_amounts"])
+    result = life.build()
+    assert result.ended is not None
+    assert result.ended.code == 1
+    # never green by itself
+    again = life.build()
+    assert again.ended is not None
+    assert (again.ended.code, tests(again.plan)) == (1, ["no_negative_amounts"])
+    # what is below must not be built on it, not even where the test is not selected
+    shop.replace("models/marts/dim_customers.sql", "as is_vip", "as is_vip, 2 as two")
+    scoped = life.plan(select=("dim_customers",))
+    assert blocked(scoped) == {"dim_customers": "upstream_test_failed"}
+    shop.replace("tests/no_negative_amounts.sql", "amount >= 0", "amount < 0")
+    result = life.build()
+    assert ended(result) == {"dim_customers": "success", "visits_by_customer": "success"}
+    assert "no_negative_amounts" in tests(result.plan)
+    settled(life)
+
+
+def test_run_leaves_the_tests_to_the_next_build(life: Life) -> None:
+    life.shop.replace("models/staging/stg_orders.sql", "status\n", "lower(status) as status\n")
+    result = life.build(command="run")
+    assert set(ended(result)) == {
+        "stg_orders", "fct_orders", "dim_customers", "visits_by_customer",
+    }
+    assert tests(result.plan) == []
+    plan = life.plan()
+    assert runs(plan) == {}
+    assert "unique_stg_orders_order_id" in tests(plan)
+    result = life.build()
+    assert result.ended is not None
+    assert result.ended.code == 0
+    settled(life)
+
+
+def test_new_rows_of_a_source(life: Life) -> None:
+    life.visits(visit(3))
+    plan = life.plan()
+    assert runs(plan) == dict.fromkeys(BELOW_VISITS, "source_freshness_changed")
+    assert runs(life.plan(select=("fct_orders+",))) == {}
+    before = len(life.state("_sqlbuild_source_freshness"))
+    assert ended(life.build()) == dict.fromkeys(BELOW_VISITS, "success")
+    assert len(life.state("_sqlbuild_source_freshness")) == before + 1
+    assert life.sql("select count(*) from shop.fct_visits") == [["3"]]
+    settled(life)
+
+
+def test_a_source_that_is_too_old_blocks_what_is_below(life: Life) -> None:
+    now = datetime.now(timezone.utc)
+    life.shop.environ["SQB_NOW"] = (now + timedelta(days=40)).isoformat()
+    try:
+        plan = life.plan()
+        assert blocked(plan) == dict.fromkeys(BELOW_VISITS, "source_freshness_error")
+        life.visits(visit(4, at=now + timedelta(days=39)))
+        plan = life.plan()
+        assert runs(plan) == dict.fromkeys(BELOW_VISITS, "source_freshness_changed")
+    finally:
+        del life.shop.environ["SQB_NOW"]
+    assert ended(life.build()) == dict.fromkeys(BELOW_VISITS, "success")
+
+
+def test_a_scoped_run_hides_nothing(life: Life) -> None:
+    shop = life.shop
+    shop.replace("models/staging/stg_payments.sql", "upper(method)", "lower(method)")
+    result = life.build(select=("stg_payments",))
+    assert ended(result) == {"stg_payments": "success"}
+    plan = life.plan(select=("dim_customers",))
+    assert any(w.node == "model.shop.dim_customers" for w in plan.warnings)
+    assert set(runs(life.plan())) == BELOW_PAYMENTS - {"stg_payments"}
+    assert set(ended(life.build())) == BELOW_PAYMENTS - {"stg_payments"}
+    settled(life)
+
+
+def test_relations_that_others_dropped_or_wrote(life: Life) -> None:
+    life.sql("drop table shop.visits_by_customer")
+    life.sql("insert into shop.fct_orders select 99, 1, date '2026-02-01', 'open', 0, 'x'")
+    plan = life.plan()
+    assert runs(plan) == {
+        "fct_orders": "relation_changed",
+        "dim_customers": "upstream_changed",
+        "visits_by_customer": "relation_missing",
+    }
+    assert set(ended(life.build())) == {"fct_orders", "dim_customers", "visits_by_customer"}
+    assert life.sql("select count(*) from shop.fct_orders where order_id = 99") == [["0"]]
+    settled(life)
+
+
+def test_full_refresh_and_replay(life: Life, tmp_path: Path) -> None:
+    plan = life.plan(full_refresh=True, select=("fct_visits",))
+    assert runs(plan) == {"fct_visits": "full_refresh"}
+    assert plan.full_refresh
+    shop = life.shop
+    shop.replace("models/marts/fct_visits.sql", "page,", "lower(page) as page,")
+    forward = life.plan()
+    assert not forward.full_refresh
+    assert next(n for n in forward.nodes if n.name.endswith("fct_visits")).replay == "forward"
+    toml = shop.root / "sqlbuild_project.toml"
+    toml.write_text('name = "shop"\n[dbt]\nreplay_on_change = "full"\n')
+    try:
+        full = life.plan()
+        assert full.full_refresh
+        assert next(n for n in full.nodes if n.name.endswith("fct_visits")).replay == "full"
+        result = life.build()
+        assert result.ended is not None
+        assert result.ended.code == 0
+    finally:
+        toml.unlink()
+    settled(life)
+
+
+def test_a_view_that_becomes_a_table(life: Life) -> None:
+    shop = life.shop
+    shop.write(
+        "models/staging/stg_customers.sql",
+        "{{ config(materialized='table') }}\n"
+        "select id as customer_id, name, city, updated_at\nfrom {{ ref('raw_customers') }}\n",
+    )
+    plan = life.plan()
+    assert blocked(plan)["stg_customers"] == "view_in_the_way"
+    node = next(n for n in plan.nodes if n.name == "model.shop.stg_customers")
+    assert node.detail is not None
+    assert "DROP VIEW" in node.detail["name"].upper()
+    toml = shop.root / "sqlbuild_project.toml"
+    toml.write_text('name = "shop"\n[dbt]\nreplace_views = true\n')
+    try:
+        result = life.build()
+        assert result.ended is not None
+        assert result.ended.code == 0, life.said
+        assert ended(result)["stg_customers"] == "success"
+    finally:
+        toml.unlink()
+    settled(life)
+
+
+def test_the_plain_rule_and_the_one_without_formatting(life: Life) -> None:
+    shop = life.shop
+    toml = shop.root / "sqlbuild_project.toml"
+    macro = (shop.root / "macros/cents.sql").read_text()
+    text = (shop.root / "models/marts/fct_orders.sql").read_text()
+    try:
+        toml.write_text('name = "shop"\n[dbt]\nidentity = "checksum"\n')
+        shop.write("macros/cents.sql", macro.replace("decimal(12", "decimal(13"))
+        assert runs(life.plan()) == {}
+        toml.write_text('name = "shop"\n[dbt]\nidentity = "normalised"\n')
+        assert runs(life.plan())["stg_payments"] == "macro rounded"
+        shop.write("macros/cents.sql", macro)
+        shop.write("models/marts/fct_orders.sql", f"-- a remark\n{text.replace(', o.', ',  o.')}")
+        assert runs(life.plan()) == {}
+        toml.unlink()
+        assert runs(life.plan())["fct_orders"] == "checksum_changed"
+    finally:
+        toml.unlink(missing_ok=True)
+        shop.write("macros/cents.sql", macro)
+        shop.write("models/marts/fct_orders.sql", text)
+    assert life.plan().work == ()
+
+
+def test_explain(life: Life) -> None:
+    life.shop.replace("macros/cents.sql", "decimal(12", "decimal(15")
+    try:
+        with life.open() as project:
+            found = project.explain("stg_payments")
+        assert [(c.kind, c.name) for c in found.changed] == [("macro", "rounded")]
+        assert found.downstream == ("model.shop.fct_orders",)
+        with life.open() as project, pytest.raises(SqbError, match="stg_payments"):
+            project.explain("stg_paymets")
+    finally:
+        life.shop.replace("macros/cents.sql", "decimal(15", "decimal(12")
+
+
+def test_the_users_own_artifacts_are_written_by_runs_alone(life: Life) -> None:
+    target = life.shop.root / "target"
+    before = {p: p.stat().st_mtime_ns for p in target.rglob("*") if p.is_file()}
+    life.shop.replace("macros/cents.sql", "decimal(12", "decimal(16")
+    life.plan(select=("tag:staging",))
+    life.shop.replace("macros/cents.sql", "decimal(16", "decimal(12")
+    assert {p: p.stat().st_mtime_ns for p in target.rglob("*") if p.is_file()} == before
+
+
+def test_a_wrong_selection_or_project_touches_nothing(life: Life) -> None:
+    rows = len(life.state())
+    with pytest.raises(SqbError) as caught:
+        life.plan(selector="unheard_of")
+    assert caught.value.code == "B010"
+    assert len(life.state()) == rows
+    assert isinstance(life.open(), DbtProject)
