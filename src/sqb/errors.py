@@ -88,6 +88,7 @@ CODES: dict[str, str] = {
     "B008": "a freshness setting of a dbt source can't be used",
     "B009": "a unit test of dbt can't run without its model",
     "B010": "dbt itself can't read the project or the selection",
+    "B011": "a thrift server can't be asked",
     "B012": "a node that dbt ran failed",
 }
 

@@ -25,13 +25,14 @@ from dbt_worlds import (
     DbtWorld,
     checked,
     config,
+    facts,
     text,
     told,
 )
 from records import STAMP, of
 
 from sqb.dbt.nodes import DbtNode
-from sqb.dbt.owed import barred_below, proof
+from sqb.dbt.owed import barred_below, ground, proof
 from sqb.graph.graph import Graph
 from sqb.identity.hashes import MODES
 
@@ -267,3 +268,12 @@ def test_a_test_that_was_skipped_leaves_the_older_outcome() -> None:
     world.build(fails=[FACT])
     assert world.rows[NOT_NULL].outcome == "pass"
     assert told(world.plan())[FACT].startswith("upstream_changed")
+
+
+@pytest.mark.parametrize(("uuid", "provable"), [("u", True), ("", False)])
+def test_nothing_is_proven_on_a_relation_whose_rows_nothing_tells(
+    uuid: str, provable: bool
+) -> None:
+    test = DbtNode("t", "t", "test", "p", "", parents=("seen.only",))
+    on = ground({}, {"seen.only": facts(uuid=uuid)}, {})
+    assert (proof(test, on) is not None) is provable

@@ -43,7 +43,8 @@ def ground(
         facts = relations.get(name)
         if facts is None:
             return ""
-        return source_data(facts.uuid, facts.shape, facts.data_snapshot_id)
+        # nothing tells the rows of a relation without a uuid from others
+        return source_data(facts.uuid, facts.shape, facts.data_snapshot_id) if facts.uuid else None
 
     return of
 

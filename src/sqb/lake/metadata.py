@@ -71,18 +71,22 @@ class _Schema(msgspec.Struct, rename="kebab"):
     schema_id: int = 0
 
 
-class _Summary(msgspec.Struct, rename="kebab"):
+class Summary(msgspec.Struct, rename="kebab"):
+    """What a commit says it did."""
+
     operation: str | None = None
     total_records: str | None = None
     total_files_size: str | None = None
 
 
-class _Snapshot(msgspec.Struct, rename="kebab"):
+class Snapshot(msgspec.Struct, rename="kebab"):
+    """One version of a table."""
+
     snapshot_id: int
     timestamp_ms: int
     parent_snapshot_id: int | None = None
     schema_id: int | None = None
-    summary: _Summary | None = None
+    summary: Summary | None = None
 
 
 class _Ref(msgspec.Struct, rename="kebab"):
@@ -110,7 +114,7 @@ class _Document(msgspec.Struct, rename="kebab"):
     partition_spec: list[dict[str, Any]] = []
     sort_orders: list[_Spec] = []
     default_sort_order_id: int = 0
-    snapshots: list[_Snapshot] | None = None
+    snapshots: list[Snapshot] | None = None
     current_snapshot_id: int | None = None
     refs: dict[str, _Ref] = {}
     view_uuid: str | None = None
@@ -240,7 +244,7 @@ def _table(document: _Document) -> TableFacts:
     main = document.refs.get("main")
     main_id = main.snapshot_id if main is not None else document.current_snapshot_id
     head = snapshots.get(-1 if main_id is None else main_id)
-    data = _before_compactions(head, snapshots)
+    data = before_compactions(head, snapshots)
     own = None
     if head is not None and head.schema_id not in {None, document.current_schema_id}:
         own = schemas.get(head.schema_id or 0)
@@ -278,7 +282,7 @@ def _table(document: _Document) -> TableFacts:
     )
 
 
-def _bytes(head: _Snapshot | None) -> int | None:
+def _bytes(head: Snapshot | None) -> int | None:
     """The size of a table's files; a table without a snapshot has none."""
     if head is None:
         return 0
@@ -313,9 +317,8 @@ def _view(document: _Document) -> TableFacts:
     )
 
 
-def _before_compactions(
-    head: _Snapshot | None, snapshots: dict[int, _Snapshot]
-) -> _Snapshot | None:
+def before_compactions(head: Snapshot | None, snapshots: dict[int, Snapshot]) -> Snapshot | None:
+    """The snapshot that last changed rows; compactions on top of it change none."""
     found = head
     while found is not None and found.summary is not None and found.summary.operation == "replace":
         parent = snapshots.get(found.parent_snapshot_id or -1)

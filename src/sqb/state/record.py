@@ -7,6 +7,8 @@ relation still stands although its inputs or its definition moved.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from sqb.identity.hashes import Hashes
@@ -170,3 +172,11 @@ def truth(stamp: Record | None, row: Record | None, facts: TableFacts | None) ->
 def needs_repair(truth_: Record, row: Record | None) -> bool:
     """Was the relation published without its state row (the build died in between)?"""
     return row is None or row.uuid != truth_.uuid or row.ts < truth_.ts
+
+
+def newest(into: dict[str, Record], records: Iterable[Record]) -> None:
+    """Keep the newest record of each node: latest instant, then highest run id."""
+    for record in records:
+        known = into.get(record.node)
+        if known is None or (record.ts, record.run) >= (known.ts, known.run):
+            into[record.node] = record

@@ -18,7 +18,7 @@ from sqb import cachefile
 from sqb.lake.catalog import Head
 from sqb.lake.iceberg import open_iceberg
 from sqb.lake.stores import answering
-from sqb.state.record import Record
+from sqb.state.record import Record, newest
 from sqb.state.tables import (
     FINGERPRINTS,
     FRESHNESS,
@@ -78,7 +78,7 @@ class StateStore:
                 records = self._scan(namespace)
                 self._cached.tables[head.location] = records
                 self._save({h.location for h in heads.values()})
-            _merge(out, records.values())
+            newest(out, records.values())
         return out
 
     @answering("the state tables")
@@ -94,7 +94,7 @@ class StateStore:
             before, after = self._append(namespace, FINGERPRINTS, fingerprint_rows(mine))
             known = dict(self._cached.tables.pop(before, {}) if before else {})
             if before is None or known:
-                _merge(known, (f.record for f in mine))
+                newest(known, (f.record for f in mine))
                 self._cached.tables[after] = known
         for namespace in sorted({n for schemas in observed_in.values() for n in schemas}):
             seen = [o for o in observations if namespace in observed_in.get(o.source, ())]
@@ -166,7 +166,7 @@ class StateStore:
         if table is not None:
             rows = table.scan(selected_fields=("metadata_json_b64",)).to_arrow()
             texts = rows.column("metadata_json_b64").to_pylist()
-            _merge(out, (r for r in map(record_of, texts) if r is not None))
+            newest(out, (r for r in map(record_of, texts) if r is not None))
         return out
 
     def _append(
@@ -217,11 +217,3 @@ class StateStore:
             tables = self._cached.tables
             self._cached.tables = {k: v for k, v in tables.items() if k in live}
         cachefile.write(self._cache_path, self._cached, _LAYOUT)
-
-
-def _merge(into: dict[str, Record], records: Iterable[Record]) -> None:
-    """Keep the newest record of each node: latest instant, then highest run id."""
-    for record in records:
-        known = into.get(record.node)
-        if known is None or (record.ts, record.run) >= (known.ts, known.run):
-            into[record.node] = record

@@ -78,14 +78,19 @@ class Observation(msgspec.Struct, frozen=True):
     value_kind: str = "snapshot"
 
 
+def columns(table: str) -> dict[str, bool]:
+    """The columns of a state table, in order, and whether each is an instant; else it is text."""
+    return {name: name in _TIMES for name in _COLUMNS[table]}
+
+
 def arrow_schema(table: str) -> pa.Schema:
     """The columns of a state table: text, and one instant."""
     import pyarrow as pa
 
     return pa.schema(
         [
-            pa.field(name, pa.timestamp("us", tz="UTC") if name in _TIMES else pa.string())
-            for name in _COLUMNS[table]
+            pa.field(name, pa.timestamp("us", tz="UTC") if instant else pa.string())
+            for name, instant in columns(table).items()
         ]
     )
 
