@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dbt_shop import NOWHERE, Shop, dbt_executable, thrift_target
+from dbt_lives import Life
+from dbt_shop import NOWHERE, Shop, dbt_executable, session_target, thrift_target
 from thrift_servers import ThriftServer
+
+from sqb.spark.settings import SparkSettings
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +40,26 @@ def thrift_server(
     folder = tmp_path_factory.mktemp(f"thrift-{request.param}")
     with ThriftServer(request.param, folder, jars) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def iceberg_life(
+    dbt: Path, tmp_path_factory: pytest.TempPathFactory, jars: list[Path]
+) -> Iterator[Life]:
+    """The sample project on an Iceberg catalog that sqb reads by itself.
+
+    ``SQB_TEST_DBT_METHOD`` says how dbt connects: ``thrift`` (default) or ``session``.
+    """
+    folder = tmp_path_factory.mktemp("life")
+    if os.environ.get("SQB_TEST_DBT_METHOD", "thrift") == "session":
+        lake = folder / "lake"
+        lake.mkdir()
+        uri = f"sqlite:///{lake / 'catalog.db'}"
+        settings = SparkSettings("lake", uri, str(lake), jars=tuple(map(str, jars)))
+        yield Life(Shop(folder, {"dev": session_target(settings)}), dbt, uri, str(lake))
+        return
+    with ThriftServer("iceberg", folder / "server", jars) as server:
+        shop = Shop(folder, {"dev": server.target()})
+        # the settings of the server are those of this machine's Spark
+        shop.environ["SPARK_CONF_DIR"] = str(server.conf_folder)
+        yield Life(shop, dbt, server.uri, str(server.warehouse))

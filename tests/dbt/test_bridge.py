@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
+
 from typing import Any
 
 import pytest
-from dbt_lives import Life, blocked, ended, runs, tests
-from dbt_shop import Shop, visit
+from dbt_lives import Life, blocked, ended, runs, checks
+from dbt_shop import visit
 
 from sqb.dbt.project import DbtProject
 from sqb.errors import SqbError
@@ -159,7 +159,10 @@ def test_what_changes(life: Life, edit: str) -> None:
     change, own = EDITS[edit]
     shop = life.shop
     expected = {
-        below: "upstream_changed" for name in own for below in BELOW.get(name, ()) if below not in own
+        below: "upstream_changed"
+        for name in own
+        for below in BELOW.get(name, ())
+        if below not in own
     }
     path = shop.root / change["file"] if "file" in change else None
     before = path.read_text() if path is not None and path.exists() else None
@@ -228,14 +231,14 @@ def test_a_failing_test_stays_owed_and_holds_back_what_is_below(life: Life) -> N
     shop = life.shop
     shop.replace("tests/no_negative_amounts.sql", "amount < 0", "amount >= 0")
     plan = life.plan()
-    assert (runs(plan), tests(plan)) == ({}, ["no_negative_amounts"])
+    assert (runs(plan), checks(plan)) == ({}, ["no_negative_amounts"])
     result = life.build()
     assert result.ended is not None
     assert result.ended.code == 1
     # never green by itself
     again = life.build()
     assert again.ended is not None
-    assert (again.ended.code, tests(again.plan)) == (1, ["no_negative_amounts"])
+    assert (again.ended.code, checks(again.plan)) == (1, ["no_negative_amounts"])
     # what is below must not be built on it, not even where the test is not selected
     shop.replace("models/marts/dim_customers.sql", "as is_vip", "as is_vip, 2 as two")
     scoped = life.plan(select=("dim_customers",))
@@ -243,7 +246,7 @@ def test_a_failing_test_stays_owed_and_holds_back_what_is_below(life: Life) -> N
     shop.replace("tests/no_negative_amounts.sql", "amount >= 0", "amount < 0")
     result = life.build()
     assert ended(result) == {"dim_customers": "success", "visits_by_customer": "success"}
-    assert "no_negative_amounts" in tests(result.plan)
+    assert "no_negative_amounts" in checks(result.plan)
     settled(life)
 
 
@@ -251,12 +254,15 @@ def test_run_leaves_the_tests_to_the_next_build(life: Life) -> None:
     life.shop.replace("models/staging/stg_orders.sql", "status\n", "lower(status) as status\n")
     result = life.build(command="run")
     assert set(ended(result)) == {
-        "stg_orders", "fct_orders", "dim_customers", "visits_by_customer",
+        "stg_orders",
+        "fct_orders",
+        "dim_customers",
+        "visits_by_customer",
     }
-    assert tests(result.plan) == []
+    assert checks(result.plan) == []
     plan = life.plan()
     assert runs(plan) == {}
-    assert "unique_stg_orders_order_id" in tests(plan)
+    assert "unique_stg_orders_order_id" in checks(plan)
     result = life.build()
     assert result.ended is not None
     assert result.ended.code == 0
@@ -315,7 +321,7 @@ def test_relations_that_others_dropped_or_wrote(life: Life) -> None:
     settled(life)
 
 
-def test_full_refresh_and_replay(life: Life, tmp_path: Path) -> None:
+def test_full_refresh_and_replay(life: Life) -> None:
     plan = life.plan(full_refresh=True, select=("fct_visits",))
     assert runs(plan) == {"fct_visits": "full_refresh"}
     assert plan.full_refresh

@@ -6,7 +6,6 @@ import io
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from dbt_shop import Shop, load_visits, visit
 from pyiceberg.catalog.sql import SqlCatalog
 
@@ -17,7 +16,10 @@ from sqb.planning.plan import PlannedNode
 
 
 class Life:
-    """One copy of the sample project; ``said`` is what dbt printed last, ``asked`` what sqb noted."""
+    """One copy of the sample project.
+
+    ``said`` is what dbt printed last, ``asked`` what sqb noted meanwhile.
+    """
 
     def __init__(self, shop: Shop, dbt: Path, uri: str, warehouse: str) -> None:
         self.shop, self.uri, self.warehouse = shop, uri, warehouse
@@ -56,7 +58,9 @@ class Life:
         with self.open() as project:
             return [list(row) for row in project.asking().rows(statement)]
 
-    def state(self, table: str = "_sqlbuild_fingerprints", schema: str = "shop") -> list[dict[str, Any]]:
+    def state(
+        self, table: str = "_sqlbuild_fingerprints", schema: str = "shop"
+    ) -> list[dict[str, Any]]:
         """The rows of a state table, oldest first."""
         catalog = SqlCatalog("lake", uri=self.uri, warehouse=self.warehouse)
         try:
@@ -77,11 +81,13 @@ def runs(plan: DbtPlan) -> dict[str, str]:
 
 
 def blocked(plan: DbtPlan) -> dict[str, str]:
+    """What can't run, and why."""
     return {short(n.name): n.reason for n in plan.nodes if n.action == "block"}
 
 
-def tests(plan: DbtPlan, action: str = "run") -> list[str]:
-    return sorted(n.name.split(".")[2] for n in plan.tests if n.action == action)
+def checks(plan: DbtPlan) -> list[str]:
+    """The tests that are handed to dbt."""
+    return sorted(n.name.split(".")[2] for n in plan.tests if n.action == "run")
 
 
 def ended(result: DbtResult) -> dict[str, str]:
@@ -97,8 +103,3 @@ def _why(node: PlannedNode) -> str:
     if node.reason == "identity_changed" and node.detail is not None:
         return f"{node.detail['kind']} {node.detail['name']}"
     return node.reason
-
-
-def plain(plan: DbtPlan) -> object:
-    """All of a plan, to compare two."""
-    return msgspec.to_builtins(plan)

@@ -37,6 +37,8 @@ class ThriftServer:
         self.port = free_port()
         self.warehouse = folder / "warehouse"
         self.uri = f"sqlite:///{folder / 'catalog.db'}"
+        #: Holds its settings, as ``SPARK_CONF_DIR`` would.
+        self.conf_folder = folder / "conf"
         self._conf = self._settings(jars)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -65,7 +67,8 @@ class ThriftServer:
             catalog = SqlCatalog("lake", uri=self.uri, warehouse=str(self.warehouse))
             catalog.create_namespace("default")
             catalog.engine.dispose()
-        settings = self._folder / "spark.conf"
+        settings = self.conf_folder / "spark-defaults.conf"
+        settings.parent.mkdir()
         settings.write_text("".join(f"{k} {v}\n" for k, v in self._conf.items()))
         home = Path(pyspark.__file__).parent
         log = self._folder / "server.log"

@@ -8,6 +8,10 @@ from sqb.errors import SqbError
 from sqb.project.layout import PROJECT_FILE
 
 _TEMPLATES = Path(__file__).parents[1] / "templates"
+#: Files that a template has from another one.
+_BORROWED = {
+    "dbt": ("waffle_shop", ("raw/next_day.py", "seeds/menu.csv", "seeds/stores.csv")),
+}
 #: In the template without its dot, so that tools don't obey it there.
 _IGNORE = "gitignore"
 
@@ -18,14 +22,17 @@ def write_project(template: str, root: Path, shown: str, command: str) -> list[s
     Nothing is written over; ``shown`` and ``command`` are how the user named folder and command.
     """
     folder = _TEMPLATES / template
-    files = sorted(
-        path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
-    )
-    names = [path.relative_to(folder).as_posix() for path in files]
-    _refuse_taken(root, shown, names, command)
+    files = {
+        path.relative_to(folder).as_posix(): path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    lender, borrowed = _BORROWED.get(template, ("", ()))
+    files |= {name: _TEMPLATES / lender / name for name in borrowed}
+    _refuse_taken(root, shown, list(files), command)
     written: list[str] = []
     try:
-        for name, path in zip(names, files, strict=True):
+        for name, path in files.items():
             text = path.read_text(encoding="utf-8")
             if name == _IGNORE:
                 name = ".gitignore"  # noqa: PLW2901 - the same file under its real name
@@ -44,7 +51,7 @@ def write_project(template: str, root: Path, shown: str, command: str) -> list[s
 def _refuse_taken(root: Path, shown: str, names: list[str], command: str) -> None:
     if root.exists() and not root.is_dir():
         raise SqbError("C009", f"{shown} is a file", help="name a folder")
-    if (root / PROJECT_FILE).exists():
+    if (root / PROJECT_FILE).exists() or (root / "dbt_project.yml").exists():
         raise SqbError(
             "C009",
             f"{shown} already holds a project",

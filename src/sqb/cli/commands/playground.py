@@ -19,7 +19,7 @@ from sqb.errors import SqbError
 
 _TEMPLATES = ("waffle_shop", "virtual", "dbt", "python")
 #: template -> the release that brings it.
-_LATER = {"virtual": "0.5", "dbt": "0.4", "python": "0.5"}
+_LATER = {"virtual": "0.5", "python": "0.5"}
 #: Plays the other teams: it makes the source tables, and later adds rows to them.
 _TILL = "raw/next_day.py"
 _DAYS = 14
@@ -38,6 +38,8 @@ def playground(call: Call, *, name: str, template: str) -> None:
     root = Path(name).absolute()
     _refuse_lake(root, name)
     written = write_project(template, root, name, "playground")
+    if template == "dbt":
+        written.append(_write_profile(root))
     call.before_heavy_work()
     told: str = runpy.run_path(str(root / _TILL))["deliver"](_DAYS)
     if call.out.json:
@@ -47,23 +49,46 @@ def playground(call: Call, *, name: str, template: str) -> None:
         return
     out = call.out
     out.important(f"{out.style('Created', fg='green')} the waffle shop in {name}")
-    models = sum(name.startswith("models/") for name in written)
+    models = sum(name.startswith("models/") and name.endswith(".sql") for name in written)
     seeds = sum(name.endswith(".csv") for name in written)
     out.line(f"  {models} models, {seeds} seeds")
     out.line(f"  {told}")
     out.line()
     out.line("Now type:")
     steps = [] if root == Path.cwd() else [(f"cd {shlex.quote(name)}", "")]
+    sqb = "sqb dbt" if template == "dbt" else "sqb"
     steps += [
-        ("sqb build", "everything, the first time"),
-        ("sqb build", "nothing: all is current"),
+        (f"{sqb} build", "everything, the first time"),
+        (f"{sqb} build", "nothing: all is current"),
         (f"{_python()} {_TILL}", "another day of orders arrives"),
-        ("sqb plan", "what that touches, and what it does not"),
+        (f"{sqb} plan", "what that touches, and what it does not"),
     ]
     # a long path of an interpreter does not push the others out of the page
     width = max(len(step) for step, _ in steps if len(step) <= _WIDEST)
     for step, why in steps:
         out.line(f"  {step:<{width}}  {out.style(why, dim=True)}".rstrip() if why else f"  {step}")
+
+
+def _write_profile(root: Path) -> str:
+    """A profile with a Spark in dbt's own process, and the lake of the folder as its catalog."""
+    from sqb.spark.elsewhere import as_dbt
+    from sqb.spark.settings import SparkSettings
+
+    lake = root / "lake"
+    settings = SparkSettings(
+        "lake",
+        f"sqlite:///{lake / 'catalog.db'}",
+        str(lake),
+        conf={
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.shuffle.partitions": "4",
+            "spark.sql.catalogImplementation": "in-memory",
+        },
+    )
+    file = root / "profiles.yml"
+    file.write_text(as_dbt(settings, "dev", "dev"), encoding="utf-8")
+    return file.name
 
 
 def _refuse_lake(root: Path, name: str) -> None:
@@ -107,7 +132,7 @@ cd waffles && sqb build
             type=click.Choice(_TEMPLATES),
             default=_TEMPLATES[0],
             show_default=True,
-            help="Which project; virtual and python arrive in release 0.5, dbt in 0.4.",
+            help="Which project; virtual and python arrive in release 0.5.",
         )(playground)
     )
 )
