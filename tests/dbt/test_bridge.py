@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-
 from typing import Any
 
 import pytest
-from dbt_lives import Life, blocked, ended, runs, checks
+from dbt_lives import Life, blocked, checks, ended, runs
 from dbt_shop import visit
 
 from sqb.dbt.project import DbtProject

@@ -96,3 +96,11 @@ def test_thousands_of_models_are_read_in_a_moment(tmp_path: Path) -> None:
     started = time.perf_counter()
     assert len(read_files(tmp_path).models) == 2_000
     assert time.perf_counter() - started < 2
+
+
+def test_in_the_folder_of_a_dbt_project_all_files_are_dbts(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "a.sql").write_text("select {{ ref('b') }}")
+    assert read_files(tmp_path).models
+    (tmp_path / "dbt_project.yml").write_text("name: shop")
+    assert read_files(tmp_path) == ProjectFiles({}, {}, {}, {}, {}, ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sqb.errors import SqbError
-from sqb.project.layout import PROJECT_FILE
+from sqb.project.layout import DBT_FILE, PROJECT_FILE
 
 _TEMPLATES = Path(__file__).parents[1] / "templates"
 #: Files that a template has from another one.
@@ -51,7 +51,7 @@ def write_project(template: str, root: Path, shown: str, command: str) -> list[s
 def _refuse_taken(root: Path, shown: str, names: list[str], command: str) -> None:
     if root.exists() and not root.is_dir():
         raise SqbError("C009", f"{shown} is a file", help="name a folder")
-    if (root / PROJECT_FILE).exists() or (root / "dbt_project.yml").exists():
+    if (root / PROJECT_FILE).exists() or (root / DBT_FILE).exists():
         raise SqbError(
             "C009",
             f"{shown} already holds a project",

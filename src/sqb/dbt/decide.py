@@ -51,7 +51,7 @@ class Wish(msgspec.Struct, frozen=True):
     """What the user asked for.
 
     ``selected`` are the unique ids that dbt gives for the selection, ``selector`` its arguments.
-    ``defer``: what is missing may be read elsewhere.
+    ``defer``: what is missing may be read elsewhere. ``force``: what is current runs too.
     """
 
     selected: tuple[str, ...]
@@ -59,6 +59,7 @@ class Wish(msgspec.Struct, frozen=True):
     selector: str = ""
     full_refresh: bool = False
     defer: bool = False
+    force: bool = False
 
 
 def decide(seen: Seen, wish: Wish, settings: DbtSettings) -> DbtPlan:
@@ -142,6 +143,7 @@ def situation_of(seen: Seen, wish: Wish, settings: DbtSettings) -> Situation:
             n for n in wish.selected if n in expected and _takes(wish, seen.nodes[n])
         ),
         constants={},
+        force=wish.force,
         full_refresh=wish.full_refresh,
         sightings=sightings,
         eager=True,

@@ -11,8 +11,8 @@ import msgspec
 
 from sqb.dbt.render import Renderer, in_line
 from sqb.errors import SqbError
+from sqb.project.layout import DBT_FILE
 
-PROJECT_FILE = "dbt_project.yml"
 #: Variables in a file of their own, which dbt reads from 1.12 on.
 VARS_FILE = "vars.yml"
 
@@ -46,12 +46,12 @@ def read_project_file(
     root: Path, *, environ: Mapping[str, str], variables: Mapping[str, object]
 ) -> ProjectFile:
     """The package whose folder is ``root``."""
-    path = root / PROJECT_FILE
+    path = root / DBT_FILE
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not valid UTF-8"
-        raise SqbError("B007", f"{PROJECT_FILE} can't be read: {reason}", file=str(path)) from None
+        raise SqbError("B007", f"{DBT_FILE} can't be read: {reason}", file=str(path)) from None
     values = read_yaml(text, str(path), "B007")
     apart = _vars_apart(root)
     renderer = Renderer(str(path), environ=environ, variables={**apart, **variables})
@@ -62,9 +62,7 @@ def read_project_file(
 
     name = rendered("name", None)
     if not isinstance(name, str):
-        raise SqbError(
-            "B007", f"{PROJECT_FILE} has no `name`", file=str(path), help="name the project"
-        )
+        raise SqbError("B007", f"{DBT_FILE} has no `name`", file=str(path), help="name the project")
     folders: dict[str, None] = {}
     for key, default in _FOLDERS.items():
         listed = rendered(key, default)
@@ -116,7 +114,7 @@ def package_folders(install: str) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     folders = [f"{install}/{name}" for name in names]
-    return [folder for folder in folders if Path(folder, PROJECT_FILE).is_file()]
+    return [folder for folder in folders if Path(folder, DBT_FILE).is_file()]
 
 
 def visible_vars(

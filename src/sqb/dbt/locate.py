@@ -13,9 +13,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from sqb.dbt.layout import PROJECT_FILE
 from sqb.errors import SqbError
 from sqb.hashing import digest
+from sqb.project.layout import DBT_FILE
 
 EXECUTABLE_VARIABLE = "DBT_EXECUTABLE"
 PROJECT_VARIABLE = "DBT_PROJECT_DIR"
@@ -29,20 +29,20 @@ def find_project(start: Path, given: str | None, environ: Mapping[str, str]) -> 
     named = given or environ.get(PROJECT_VARIABLE)
     if named:
         folder = (start / named).resolve()
-        if not (folder / PROJECT_FILE).is_file():
+        if not (folder / DBT_FILE).is_file():
             raise SqbError(
                 "B001",
-                f"there is no {PROJECT_FILE} in {folder}",
+                f"there is no {DBT_FILE} in {folder}",
                 help="name the folder that holds it with --project-dir",
             )
         return folder
     folder = start.resolve()
     for candidate in (folder, *folder.parents):
-        if (candidate / PROJECT_FILE).is_file():
+        if (candidate / DBT_FILE).is_file():
             return candidate
     raise SqbError(
         "B001",
-        f"there is no {PROJECT_FILE} in {folder} or a folder above it",
+        f"there is no {DBT_FILE} in {folder} or a folder above it",
         help="go into a dbt project, or name one with --project-dir",
     )
 

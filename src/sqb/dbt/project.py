@@ -206,6 +206,8 @@ class DbtProject:
             selector=reader.selector,
             full_refresh=request.full_refresh,
             defer=bool(request.defer),
+            # what is left out would be read from the other environment
+            force=request.favors_state,
         )
 
     # Do

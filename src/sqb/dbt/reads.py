@@ -20,7 +20,6 @@ import msgspec
 
 from sqb import cachefile
 from sqb.dbt.layout import (
-    PROJECT_FILE,
     VARS_FILE,
     install_folder,
     package_folders,
@@ -29,6 +28,7 @@ from sqb.dbt.layout import (
 )
 from sqb.errors import SqbError
 from sqb.hashing import digest
+from sqb.project.layout import DBT_FILE
 
 _VERSION = 1
 _ENV = re.compile(rb"env_var\s*\(\s*['\"](\w+)['\"]")
@@ -229,7 +229,7 @@ def _layout_key(
     fields: list[str] = []
     names: set[str] = set()
     for root in roots:
-        for name in (PROJECT_FILE, VARS_FILE):
+        for name in (DBT_FILE, VARS_FILE):
             mark = seen.add(f"{root}/{name}")
             fields += [root, mark.sha.hex() if mark is not None else ""]
             names.update(mark.env if mark is not None else ())

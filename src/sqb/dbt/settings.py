@@ -8,11 +8,10 @@ from typing import Any
 
 import msgspec
 
-from sqb.dbt.layout import PROJECT_FILE as DBT_FILE
 from sqb.errors import SqbError
 from sqb.project.config import load_config
 from sqb.project.config_values import CatalogConfig, Config
-from sqb.project.layout import LOCAL_FILE, PROJECT_FILE, find_project
+from sqb.project.layout import DBT_FILE, LOCAL_FILE, PROJECT_FILE, find_project
 from sqb.project.toml_lines import parse_toml
 
 

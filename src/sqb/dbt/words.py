@@ -15,7 +15,6 @@ from sqb.state.record import Record
 
 #: The core's reason -> dbt's; the others are called the same.
 _WORDS = {
-    "forced": "full_refresh",
     "query_changed": "checksum_changed",
     "seed_changed": "checksum_changed",
     "config_changed": "identity_changed",
@@ -38,12 +37,13 @@ def planned_nodes(
 ) -> tuple[PlannedNode, ...]:
     """Every selected node that is built; ``full_refresh``: dbt gets the flag."""
     moved = moved_above(situation, verdicts)
+    words = _WORDS | ({"forced": "full_refresh"} if situation.full_refresh else {})
     out: list[PlannedNode] = []
     for name in situation.expected:
         if name not in situation.selected:
             continue
         verdict, node = verdicts[name], nodes[name]
-        reason, cause = _reason(verdict, moved.get(name))
+        reason, cause = _reason(verdict, moved.get(name), words)
         detail = None
         if reason == "identity_changed":
             detail = _detail(node, situation.recorded.get(name), nodes, mode)
@@ -121,13 +121,15 @@ def _passes_on(situation: Situation, verdicts: Mapping[str, Verdict], name: str)
     return verdicts[name].runs or situation.expected[name].materialized == "view"
 
 
-def _reason(verdict: Verdict, moved: str | None) -> tuple[str, Cause | None]:
+def _reason(
+    verdict: Verdict, moved: str | None, words: Mapping[str, str]
+) -> tuple[str, Cause | None]:
     """The reason in dbt's words; a source above that moved is told before other nodes."""
     cause = verdict.cause
     if verdict.blocked or not verdict.runs:
         return verdict.reason, cause if verdict.blocked else None
     if verdict.reason not in _FROM_ABOVE:
-        return _WORDS.get(verdict.reason, verdict.reason), cause
+        return words.get(verdict.reason, verdict.reason), cause
     if moved is None and cause is not None and cause.reason in _SOURCE_MOVED:
         moved = cause.node
     if moved is not None:
@@ -135,7 +137,7 @@ def _reason(verdict: Verdict, moved: str | None) -> tuple[str, Cause | None]:
     if cause is None:
         return "upstream_changed", None
     reason = "source_unknown" if cause.reason == "source_unknown" else "upstream_changed"
-    return reason, Cause(cause.node, _WORDS.get(cause.reason, cause.reason))
+    return reason, Cause(cause.node, words.get(cause.reason, cause.reason))
 
 
 def _detail(

@@ -16,6 +16,7 @@ from sqb.project.names import stem
 
 PROJECT_FILE = "sqlbuild_project.toml"
 LOCAL_FILE = "sqlbuild_local.toml"
+DBT_FILE = "dbt_project.yml"
 
 _YAML = (".yml", ".yaml")
 _CODE = (".sql", ".py")
@@ -68,8 +69,13 @@ def work_folder(root: Path) -> Path:
 
 
 def read_files(root: Path) -> ProjectFiles:
-    """Read every file of the project, in sorted order; hidden files and folders are left out."""
+    """Read every file of the project, in sorted order; hidden files and folders are left out.
+
+    In the folder of a dbt project all files are dbt's, whatever their names.
+    """
     base = os.fspath(root)
+    if (root / DBT_FILE).is_file():
+        return ProjectFiles({}, {}, {}, {}, {}, ())
     models: dict[str, bytes] = {}
     later: list[str] = []
     for path in _walk(base, "models"):
