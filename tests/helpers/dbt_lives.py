@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +41,23 @@ class Life:
         )
 
     def plan(self, **request: Any) -> DbtPlan:
-        with self.open(**request) as project:
+        """A plan, which touches no file of the project."""
+        with self._untouched(), self.open(**request) as project:
             return project.plan()
 
     def build(self, **request: Any) -> DbtResult:
+        """A build, which touches none either."""
         output = io.StringIO()
-        with self.open(**request) as project:
+        with self._untouched(), self.open(**request) as project:
             result = project.build(output=output)
         self.said = output.getvalue()
         return result
+
+    @contextlib.contextmanager
+    def _untouched(self) -> Iterator[None]:
+        before = self.shop.changed(), self.shop.git("diff")
+        yield
+        assert (self.shop.changed(), self.shop.git("diff")) == before
 
     def visits(self, *rows: tuple[Any, ...]) -> None:
         """Rows that someone loads into the source."""
