@@ -12,7 +12,7 @@ DBT_OLD := $(VENV)-dbt-1.10
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: install install-dbt demo test test-dbt test-catalogs test-cluster test-rows proof fuzz check format lock clean
-.PHONY: bench bench-plan bench-build bench-start bench-life bench-rows
+.PHONY: bench bench-plan bench-build bench-start bench-life bench-rows bench-dbt
 
 install: $(STAMP)
 
@@ -42,14 +42,16 @@ $(DBT)/.installed $(DBT_OLD)/.installed:
 demo: install
 	$(BIN)/sqb demo
 
-# Two processes, each with a Spark of its own; a file runs in one of them.
-test: install
+# Two processes, each with a Spark of its own; a file runs in one of them. A few tests call dbt.
+test: install $(DBT)/.installed
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-# All tests with a real dbt, on each version that is supported; some minutes.
+# All tests with a real dbt, on each version that is supported, against a thrift server; and a dbt
+# whose Spark is in its own process. A quarter of an hour.
 test-dbt: install install-dbt
 	SQB_TEST_DBT=$(DBT)/bin/dbt $(BIN)/python -m pytest -m "dbt or dbt_long" tests/dbt
 	SQB_TEST_DBT=$(DBT_OLD)/bin/dbt $(BIN)/python -m pytest -m "dbt or dbt_long" tests/dbt
+	SQB_TEST_DBT=$(DBT)/bin/dbt SQB_TEST_DBT_METHOD=session $(BIN)/python -m pytest -m dbt_long tests/dbt/test_bridge.py
 
 # The execution suite on a Spark Connect server and on a cluster of this machine; some minutes each.
 test-cluster: install
@@ -110,6 +112,10 @@ ROWS ?= 400000
 bench-rows: install
 	$(BIN)/python benchmarks/rows.py --rows $(ROWS)
 	$(BIN)/python benchmarks/tpch.py
+
+# Seeing that a dbt project of 300 and of 3,000 models is current.
+bench-dbt: install install-dbt
+	$(BIN)/python benchmarks/dbt.py --dbt $(DBT)/bin/dbt
 
 # One lock for all supported Pythons, with markers where they differ; and two for dbt.
 COMPILE = $(VENV)-lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.10 \

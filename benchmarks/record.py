@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from generate import RAW, SEED, SOURCE_COLUMNS, Layers, generate
 
-from sqb.api import Project, new_run_id
+from sqb.api import Project
 from sqb.execution import build, content_hash, table
-from sqb.execution.events import NodeResult
+from sqb.execution.events import NodeResult, new_run_id
 from sqb.execution.run import Run
 from sqb.execution.table import Layout, Outcome
 from sqb.execution.view import build_view

@@ -6,7 +6,12 @@ One project lives through the tests of this module, in their order: a build take
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -419,3 +424,103 @@ def test_a_wrong_selection_or_project_touches_nothing(life: Life) -> None:
     assert caught.value.code == "B010"
     assert len(life.state()) == rows
     assert isinstance(life.open(), DbtProject)
+
+
+@pytest.fixture
+def report(life: Life) -> Iterator[Path]:
+    """A project of sqb's own around the dbt project, with a table and a view of it."""
+    folder = life.shop.root.parent
+    (folder / "models").mkdir()
+    (folder / "sqlbuild_project.toml").write_text(
+        f'name = "report"\n[targets.dev]\nschema = "report"\n'
+        f'[catalog]\nuri = "{life.uri}"\nwarehouse = "{life.warehouse}"\n'
+        '[dbt]\nproject_dir = "shop"\n'
+    )
+    (folder / "models" / "vips.sql").write_text(
+        'SELECT count(*) AS vips FROM __dbt_ref("shop", "dim_customers") WHERE is_vip\n'
+    )
+    (folder / "models" / "cities.sql").write_text(
+        "MODEL (materialized table);\n"
+        'SELECT city, count(*) AS customers FROM __dbt_ref("shop", "stg_orders") o\n'
+        'JOIN __dbt_ref("shop", "dim_customers") c ON c.customer_id = o.customer_id\n'
+        "GROUP BY city\n"
+    )
+    (folder / "models" / "above.sql").write_text(
+        "MODEL (materialized table);\nSELECT max(customers) AS most FROM cities\n"
+    )
+    yield folder
+    (folder / "sqlbuild_project.toml").unlink()
+    shutil.rmtree(folder / "models")
+
+
+def sqb(life: Life, *words: str) -> tuple[int, dict[str, Any]]:
+    """The command, as a process of its own in the dbt project; its document."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "sqb", *words, "--json"],
+        cwd=life.shop.root,
+        env={**life.shop.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stdout, ran.stderr
+    return ran.returncode, json.loads(ran.stdout)
+
+
+def told(document: dict[str, Any], key: str) -> dict[str, str]:
+    """One field of each node that is not current, dbt's tests aside."""
+    return {
+        node["name"].rpartition(".")[2]: node[key]
+        for node in document["nodes"]
+        if node["action"] != "skip" and node["type"] != "dbt_test"
+    }
+
+
+def test_models_of_sqb_on_top(life: Life, report: Path) -> None:
+    code, document = sqb(life, "dbt", "build")
+    assert code == 0, document
+    assert told(document, "status") == dict.fromkeys(("vips", "cities", "above"), "success")
+    assert life.sql("select most from report.above") == [["3"]]
+    code, document = sqb(life, "dbt", "build")
+    assert (code, told(document, "status")) == (0, {})
+    # a dbt model that runs makes its readers stale; one that fails blocks them
+    life.shop.replace("models/staging/stg_orders.sql", "lower(status)", "lowr(status)")
+    _, document = sqb(life, "dbt", "plan", "--select", "stg_orders")
+    assert told(document, "reason")["cities"] == "upstream_changed"
+    code, document = sqb(life, "dbt", "build", "--select", "stg_orders")
+    assert code == 1
+    assert told(document, "status") == dict.fromkeys(("stg_orders",), "failed") | dict.fromkeys(
+        ("cities", "above"), "blocked"
+    )
+    assert told(document, "reason")["cities"] == "external_upstream_failed"
+    life.shop.replace("models/staging/stg_orders.sql", "lowr(status)", "upper(lower(status))")
+    shutil.rmtree(report / ".sqb", ignore_errors=True)
+    code, document = sqb(
+        life, "dbt", "build", "--select", "stg_orders", "--exclude", "test_type:data"
+    )
+    assert code == 0, document
+    # its rows are others, so the view's readers are rebuilt
+    assert told(document, "status")["cities"] in {"success", "unchanged"}
+    life.shop.replace("models/staging/stg_orders.sql", "upper(lower(status))", "lower(status)")
+    assert life.build().ended is not None
+    settled(life)
+
+
+def test_the_janitor_prunes_the_state_and_nothing_else(life: Life) -> None:
+    later = (datetime.now(timezone.utc) + timedelta(days=60)).isoformat()
+    before = {row["node_name"]: row["version_hash"] for row in life.state()}
+    rows = len(life.state())
+    assert rows > len(before)
+    life.shop.environ["SQB_NOW"] = later
+    try:
+        code, document = sqb(life, "janitor", "--yes")
+    finally:
+        del life.shop.environ["SQB_NOW"]
+    assert code == 0, document
+    assert {entry["relation"] for entry in document["removed"]} <= {
+        "shop._sqlbuild_fingerprints",
+        "shop._sqlbuild_source_freshness",
+    }
+    assert {row["node_name"]: row["version_hash"] for row in life.state()} == before
+    assert len(life.state()) == len(before)
+    settled(life)
