@@ -7,7 +7,7 @@ import msgspec
 from sqb.dbt.changes import Change, changes
 from sqb.dbt.decide import Seen, Wish, decide, judge
 from sqb.dbt.expect import is_planned
-from sqb.dbt.nodes import TESTS, DbtNode
+from sqb.dbt.nodes import DbtNode
 from sqb.dbt.settings import DbtSettings
 from sqb.errors import SqbError
 from sqb.planning.plan import PlannedNode
@@ -64,7 +64,7 @@ def explained(node: DbtNode, seen: Seen, wish: Wish, settings: DbtSettings) -> D
         told[name],
         record,
         node.parents,
-        tuple(n.unique_id for n in nodes if name in n.parents and n.type not in TESTS),
+        tuple(n.unique_id for n in nodes if name in n.parents and is_planned(n)),
         inputs,
         found,
         tuple(t for t in plan.tests if name in seen.nodes[t.name].parents),
