@@ -14,6 +14,10 @@ from thrift_servers import ThriftServer
 from sqb.spark.settings import SparkSettings
 
 
+#: The targets of the profile, with their schemas.
+_SCHEMAS = {"dev": "shop", "prod": "{{ env_var('SHOP_SCHEMA', 'prod') }}"}
+
+
 @pytest.fixture(scope="session")
 def dbt() -> Path:
     """A dbt with dbt-spark."""
@@ -56,10 +60,11 @@ def iceberg_life(
         lake.mkdir()
         uri = f"sqlite:///{lake / 'catalog.db'}"
         settings = SparkSettings("lake", uri, str(lake), jars=tuple(map(str, jars)))
-        yield Life(Shop(folder, {"dev": session_target(settings)}), dbt, uri, str(lake))
+        targets = {name: session_target(settings, schema) for name, schema in _SCHEMAS.items()}
+        yield Life(Shop(folder, targets), dbt, uri, str(lake))
         return
     with ThriftServer("iceberg", folder / "server", jars) as server:
-        shop = Shop(folder, {"dev": server.target()})
+        shop = Shop(folder, {name: server.target(schema) for name, schema in _SCHEMAS.items()})
         # the settings of the server are those of this machine's Spark
         shop.environ["SPARK_CONF_DIR"] = str(server.conf_folder)
         yield Life(shop, dbt, server.uri, str(server.warehouse))

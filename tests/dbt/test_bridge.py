@@ -127,6 +127,22 @@ EDITS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
         },
         {"fct_visits": "config tblproperties"},
     ),
+    "a tag": (
+        {
+            "file": "models/marts/marts.yml",
+            "old": "  - name: fct_visits\n",
+            "new": "  - name: fct_visits\n    config: {tags: [web]}\n",
+        },
+        {},
+    ),
+    "the version of a package": (
+        {"file": "dbt_packages/money/dbt_project.yml", "old": "1.0.0", "new": "1.0.1"},
+        {},
+    ),
+    "the table of a source": (
+        {"request": {"vars": "{visits_table: others}"}},
+        {"stg_visits": "source app.visits"},
+    ),
     "a text": (
         {"file": "models/marts/dim_customers.sql", "old": "c.city,", "new": "c.city, 1 as one,"},
         {"dim_customers": "checksum_changed"},
@@ -154,6 +170,7 @@ BELOW = {
     "fct_orders": ("dim_customers", "visits_by_customer"),
     "dim_customers": ("visits_by_customer",),
     "fct_visits": ("visits_by_customer",),
+    "stg_visits": ("fct_visits", "visits_by_customer"),
     "raw_payments": tuple(sorted(BELOW_PAYMENTS)),
 }
 
@@ -199,8 +216,14 @@ def test_another_schema_of_a_source_and_of_the_profile(life: Life) -> None:
     life.shop.environ["SHOP_SOURCE_SCHEMA"] = "elsewhere"
     plan = life.plan()
     del life.shop.environ["SHOP_SOURCE_SCHEMA"]
-    assert runs(plan)["stg_visits"] in {"source app.visits", "source source.shop.app.visits"}
+    assert runs(plan)["stg_visits"] == "source app.visits"
     assert set(runs(plan)) == BELOW_VISITS
+    assert runs(life.plan(target="prod")) == dict.fromkeys(ALL, "first_run")
+    # its schema comes from the environment: nothing is recorded there
+    life.shop.environ["SHOP_SCHEMA"] = "prod_two"
+    assert runs(life.plan(target="prod")) == dict.fromkeys(ALL, "first_run")
+    del life.shop.environ["SHOP_SCHEMA"]
+    settled(life)
 
 
 def test_a_failed_model_is_tried_again_and_what_succeeded_is_not(life: Life) -> None:
