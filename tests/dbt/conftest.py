@@ -13,7 +13,6 @@ from thrift_servers import ThriftServer
 
 from sqb.spark.settings import SparkSettings
 
-
 #: The targets of the profile, with their schemas.
 _SCHEMAS = {"dev": "shop", "prod": "{{ env_var('SHOP_SCHEMA', 'prod') }}"}
 
