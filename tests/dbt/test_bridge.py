@@ -547,3 +547,21 @@ def test_the_janitor_prunes_the_state_and_nothing_else(life: Life) -> None:
     assert {row["node_name"]: row["version_hash"] for row in life.state()} == before
     assert len(life.state()) == len(before)
     settled(life)
+
+
+def test_defer(life: Life, tmp_path: Path) -> None:
+    artifacts = tmp_path / "dev"
+    artifacts.mkdir()
+    shutil.copy(life.shop.root / "target" / "manifest.json", artifacts)
+    wish: dict[str, Any] = {"target": "prod", "select": ("dim_customers",)}
+    with pytest.raises(SqbError) as caught:
+        life.plan(**wish)
+    assert "model.shop.fct_orders" in caught.value.message
+    wish |= {"defer": True, "state": str(artifacts)}
+    result = life.build(**wish)
+    assert result.ended is not None
+    assert (result.ended.code, ended(result)) == (0, {"dim_customers": "success"}), life.said
+    assert life.sql("select count(*) from prod.dim_customers") == [["3"]]
+    # in the schema of the target, the other one's rows are untouched
+    assert {row["node_name"] for row in life.state(schema="prod")} >= {"model.shop.dim_customers"}
+    settled(life)

@@ -23,12 +23,13 @@ class Life:
     ``said`` is what dbt printed last, ``asked`` what sqb noted meanwhile.
     """
 
-    def __init__(self, shop: Shop, dbt: Path, uri: str, warehouse: str) -> None:
+    def __init__(self, shop: Shop, dbt: Path, uri: str = "", warehouse: str = "") -> None:
         self.shop, self.uri, self.warehouse = shop, uri, warehouse
         shop.environ["DBT_EXECUTABLE"] = str(dbt)
         self.said = ""
         self.asked: list[str] = []
-        load_visits(uri, warehouse, [visit(1), visit(2, 2)])
+        if uri:
+            load_visits(uri, warehouse, [visit(1), visit(2, 2)])
 
     def open(self, **request: Any) -> DbtProject:
         """The project as one command sees it."""

@@ -122,14 +122,13 @@ class DbtProject:
     def warehouse(self) -> Warehouse:
         """Where dbt builds and the state is kept."""
         if self._warehouse is None:
-            place = self.reader.place
+            place, cache = self.reader.place, self.reader.work / "cache"
             if place.catalog is not None:
-                cache = self.reader.work / "cache"
                 self._warehouse = LakeWarehouse(place.catalog, place.schema, cache)
             elif place.method == "thrift":
                 from sqb.dbt.thrift_warehouse import ThriftWarehouse
 
-                self._warehouse = ThriftWarehouse(self.asking(), place.schema)
+                self._warehouse = ThriftWarehouse(self.asking(), place.schema, cache)
             else:
                 raise SqbError(
                     "B006",
