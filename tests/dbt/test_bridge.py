@@ -15,6 +15,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from dbt_lives import Life, blocked, checks, ended, runs
 from dbt_shop import visit
@@ -29,6 +30,7 @@ ALL = {
     *("fct_orders", "dim_customers", "fct_visits", "visits_by_customer"),
     *("customers_history", "raw_customers", "raw_orders", "raw_payments"),
 }
+SCHEMAS = Path(__file__).parents[2] / "docs" / "json"
 BELOW_PAYMENTS = {"stg_payments", "fct_orders", "dim_customers", "visits_by_customer"}
 BELOW_VISITS = {"stg_visits", "fct_visits", "visits_by_customer"}
 
@@ -488,7 +490,11 @@ def sqb(life: Life, *words: str) -> tuple[int, dict[str, Any]]:
         check=False,
     )
     assert ran.stdout, ran.stderr
-    return ran.returncode, json.loads(ran.stdout)
+    document = json.loads(ran.stdout)
+    if words[0] == "dbt":
+        rules = json.loads((SCHEMAS / f"dbt-{words[1]}.schema.json").read_text())
+        jsonschema.validate(document, rules)
+    return ran.returncode, document
 
 
 def told(document: dict[str, Any], key: str) -> dict[str, str]:
@@ -507,6 +513,8 @@ def test_models_of_sqb_on_top(life: Life, report: Path) -> None:
     assert life.sql("select most from report.above") == [["3"]]
     code, document = sqb(life, "dbt", "build")
     assert (code, told(document, "status")) == (0, {})
+    _, document = sqb(life, "dbt", "explain", "dim_customers")
+    assert (document["action"], document["changed"]) == ("skip", [])
     # a dbt model that runs makes its readers stale; one that fails blocks them
     life.shop.replace("models/staging/stg_orders.sql", "lower(status)", "lowr(status)")
     _, document = sqb(life, "dbt", "plan", "--select", "stg_orders")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from sqb.cli.render.documents import SCHEMA_VERSION, build_document, plan_document, planned_node
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from sqb.dbt.project import DbtResult
     from sqb.execution.events import BuildResult
     from sqb.planning.plan import Plan
+    from sqb.state.record import Record
 
 
 def dbt_plan_document(plan: DbtPlan, below: Plan | None = None) -> dict[str, Any]:
@@ -74,7 +76,7 @@ def dbt_explanation_document(found: DbtExplanation) -> dict[str, Any]:
             for item in found.inputs
         ],
         "tests": [planned_node(test) for test in found.tests],
-        "built": {"run_id": record.run, "ts": record.ts} if record is not None else None,
+        "built": _built(record) if record is not None else None,
     }
 
 
@@ -91,4 +93,11 @@ def _dbt(plan: DbtPlan) -> dict[str, Any]:
         "non_model_work": len(doing(plan.others, "run")),
         "full_refresh": plan.full_refresh,
         "drop_views": list(plan.drop_views.values()),
+    }
+
+
+def _built(record: Record) -> dict[str, Any]:
+    return {
+        "run_id": record.run,
+        "ts": datetime.fromtimestamp(record.ts / 1_000_000, timezone.utc),
     }
