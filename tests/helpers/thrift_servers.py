@@ -28,8 +28,8 @@ class ThriftServer:
     """Starts when it is entered, is gone when it is left.
 
     ``kind`` is ``plain``: Spark's own catalog, in memory, with Parquet tables; or ``iceberg``: a
-    JDBC catalog on SQLite, as the default. The latter keeps what users have by default too: a
-    session remembers tables that it met.
+    JDBC catalog on SQLite as the default, and ``files``, a Hadoop catalog, which has no views. A
+    session remembers Iceberg tables that it met, as it does by default.
     """
 
     def __init__(self, kind: str, folder: Path, jars: Sequence[Path]) -> None:
@@ -133,6 +133,9 @@ class ThriftServer:
             f"{lake}.uri": self.uri.replace("sqlite:///", "jdbc:sqlite:"),
             f"{lake}.jdbc.schema-version": "V1",
             f"{lake}.warehouse": str(self.warehouse),
+            "spark.sql.catalog.files": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.files.type": "hadoop",
+            "spark.sql.catalog.files.warehouse": str(self._folder / "files"),
         }
 
     def _await(self, log: Path) -> None:

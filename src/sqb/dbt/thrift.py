@@ -27,11 +27,12 @@ from sqb.project.secrets import mask, masker
 #: Where dbt-spark connects if a profile names no port.
 _PORT = 443
 _WORKER = Path(__file__).with_name("thrift_worker.py")
-_STOP_SECONDS = 10
+#: The first farewell of a server takes many; it ends sessions of clients that went by itself.
+_STOP_SECONDS = 3
 _TRUE = frozenset({"true", "yes", "on", "1"})
 
 _STACK = re.compile(r"\n\s+at |\nCaused by: ")
-_JAVA = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*: |Error running query: )+")
+_JAVA = re.compile(r"^(?:Error running query: |(?:\[[\w.]+\] )?(?:[a-z]\w*\.)+[A-Z]\w*: )+")
 _TAIL = re.compile(r"\s*SQLSTATE: \w+.*$", re.DOTALL)
 _HELP = {
     "import": "install what dbt-spark needs for it: pip install 'dbt-spark[PyHive]'",
@@ -189,8 +190,9 @@ def told(text: str) -> str:
     """What a server's error says, without Java's stack and the names of its exceptions.
 
     >>> told("org.apache.hive.service.cli.HiveSQLException: Error running query: "
-    ...      "[SCHEMA_NOT_FOUND] The schema `a` cannot be found. SQLSTATE: 42704\\n\\tat org.b")
-    '[SCHEMA_NOT_FOUND] The schema `a` cannot be found.'
+    ...      "[SCHEMA_NOT_FOUND] a.b.NoSuchThing: [SCHEMA_NOT_FOUND] The schema `a` went. "
+    ...      "SQLSTATE: 42704\\n\\tat org.b")
+    '[SCHEMA_NOT_FOUND] The schema `a` went.'
     """
     first = _TAIL.sub("", _STACK.split(text.strip(), maxsplit=1)[0])
     return " ".join(_JAVA.sub("", first).split()) or "it does not say why"

@@ -17,6 +17,10 @@ from typing import IO, Any
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5
 
 
+class RefusedError(Exception):
+    """The server's own words about a statement."""
+
+
 def main() -> int:
     """Answer each line, until there are no more."""
     # the modules beside this file have names that others have too
@@ -25,7 +29,9 @@ def main() -> int:
     # whatever a library prints must not be taken for an answer
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    return serve(sys.stdin, answers)
+    # whatever the locale says
+    with os.fdopen(os.dup(0), encoding="utf-8") as requests:
+        return serve(requests, answers)
 
 
 def serve(requests: IO[str], answers: IO[str]) -> int:
@@ -145,7 +151,7 @@ def run(connection: Any, sql: str) -> list[list[str | None]]:
             status = cursor.poll()
         if status.errorMessage or status.operationState != TOperationState.FINISHED_STATE:
             state = TOperationState._VALUES_TO_NAMES.get(status.operationState)
-            raise RuntimeError(status.errorMessage or f"the statement ended as {state}")
+            raise RefusedError(status.errorMessage or f"the statement ended as {state}")
         if cursor.description is None:
             return []
         return [[shown(value) for value in row] for row in cursor.fetchall()]
@@ -167,7 +173,7 @@ def shown(value: object) -> str | None:
 def message(error: Exception) -> str:
     """What an error says; those of PyHive hold the server's whole answer."""
     status = getattr(error.args[0], "status", None) if error.args else None
-    told = getattr(status, "errorMessage", None)
+    told = str(error) if isinstance(error, RefusedError) else getattr(status, "errorMessage", None)
     return str(told or f"{type(error).__name__}: {error}".removesuffix(": "))
 
 
