@@ -70,7 +70,7 @@ class Life:
         self.rng = random.Random(seed)
         self.tables = [self._table(n) for n in range(3)]
         self._names = 0
-        self.queries = {f"m{n}": self.query(self.rng.choice([1, 1, 2]))[0] for n in range(models)}
+        self.queries = {f"m{n}": self._model() for n in range(models)}
 
     def _table(self, number: int) -> Table:
         rng = self.rng
@@ -84,6 +84,10 @@ class Life:
             rng.choice([2, 2, 3]),
             rng.random() < 0.2,
         )
+
+    def _model(self) -> str:
+        text, columns = self.query(self.rng.choice([1, 1, 2]))
+        return self.first(text, columns) if self.rng.random() < 0.15 else text
 
     # What happens
 
@@ -162,6 +166,15 @@ class Life:
             + [self.windows, self.distinct, self.sets, self.latest]
         )
         return make(depth)
+
+    def first(self, text: str, columns: Sequence[Column]) -> str:
+        """The first rows of a query by all that it gives, so that there is one right answer."""
+        rng = self.rng
+        if any(column.kind not in KINDS or column.kind == "dbl" for column in columns):
+            return text
+        ways = ["", " DESC", " NULLS LAST", " DESC NULLS FIRST"]
+        order = ", ".join(f"{c.name}{rng.choice(ways)}" for c in rng.sample(columns, len(columns)))
+        return f"{text} ORDER BY {order} LIMIT {rng.choice([1, 3, 6])}"
 
     def source(self, depth: int) -> tuple[str, list[Column]]:
         """Something to read: a table, a query, or several of them joined, and a filter."""

@@ -14,6 +14,7 @@ from plans import (
     Plans,
     checked,
     checked_strategies,
+    first_of,
     names,
     relation,
 )
@@ -21,9 +22,9 @@ from sql_text import Queries
 
 from sqb.refresh.block import Plan
 from sqb.refresh.build import TableRef, build
-from sqb.refresh.ir import output
+from sqb.refresh.ir import Top, output
 from sqb.refresh.scalars import bound, singles
-from sqb.refresh.script import Script
+from sqb.refresh.script import Script, Version
 from sqb.sql.fragments import Unsupported
 from sqb.sql.structure import structure
 from sqb.sql.tokens import split
@@ -70,15 +71,20 @@ def checked_query(
     script = Script(relation, str)
     judge = Judge(db, script)
     shown = names(plan.root)
-    for version in ("old", "new"):
+    versions: tuple[Version, ...] = ("old", "new")
+    for version in versions:
         try:
             text = Counter(db.execute(_at(sql, places, version)).fetchall())
         except duckdb.BinderException:
             return Counter({"not a query": 1})
-        assert judge.rows(script.state(plan.root, version), shown) == text, version
+        found = judge.rows(script.state(plan.root, version), shown)
+        if isinstance(plan.root, Top) and first_of(judge, plan.root, version) is None:
+            assert sum(found.values()) == sum(text.values()), version
+        else:
+            assert found == text, version
     fixed = _fixed(judge, script, plan)
     done = checked_strategies(db, plan, data, rng)
-    if rng.random() < 0.3:
+    if rng.random() < 0.3 and not isinstance(plan.root, Top):
         done += checked(db, plan.root, data, rng)
     if fixed is not None:
         done += checked_strategies(db, fixed, data, rng)

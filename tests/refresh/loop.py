@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
 from rounds import plan_round, query_round
 
-STRATEGIES = ("append", "group_merge", "affected_key", "bag_merge", "keys", "delta")
+STRATEGIES = ("append", "group_merge", "affected_key", "bag_merge", "top_merge", "keys", "delta")
 
 
 def main() -> int:

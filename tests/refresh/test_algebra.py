@@ -34,3 +34,4 @@ def test_random_queries_give_their_rows_and_every_strategy_leads_to_them(
         done += query_round(db, seed)
     assert done["affected_key"] > 15
     assert done["bag_merge"] > 15
+    assert done["top_merge"] > 3

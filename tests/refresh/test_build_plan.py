@@ -16,6 +16,7 @@ from sqb.sql.fragments import Unsupported
 
 REFUSED = [
     ("SELECT a FROM t0 LIMIT 3", "LIMIT"),
+    ("SELECT a FROM t0 ORDER BY b LIMIT 3", "not a result"),
     ("SELECT rand() AS r FROM t0", "rand"),
     ("SELECT my_udf(a) AS r FROM t0", "my_udf"),
     ("SELECT (SELECT b FROM t1 WHERE t1.a = t0.a) AS m FROM t0", "without an aggregate"),

@@ -204,6 +204,22 @@ class SetOperation(msgspec.Struct, frozen=True):
     columns: tuple[Col, ...]
 
 
+class Order(msgspec.Struct, frozen=True):
+    """What rows are ordered by, and where NULL stands."""
+
+    expr: Expr
+    descending: bool
+    nulls_first: bool
+
+
+class Top(msgspec.Struct, frozen=True):
+    """The first rows of the child by an order; it ends a query and stands nowhere else."""
+
+    child: Node
+    order: tuple[Order, ...]
+    count: int
+
+
 Node = (
     Scan
     | Constants
@@ -216,6 +232,7 @@ Node = (
     | Window
     | Distinct
     | SetOperation
+    | Top
 )
 
 
@@ -241,7 +258,7 @@ def output(node: Node) -> tuple[Col, ...]:
             return (*output(node.child), *(item.column for item in node.items))
         case SetOperation():
             return node.columns
-        case Filter() | Distinct():
+        case Filter() | Distinct() | Top():
             return output(node.child)
 
 
@@ -296,6 +313,8 @@ def expressions(node: Node) -> tuple[Expr, ...]:
             return (*(expr for _, expr in node.keys), *calls)
         case Window():
             return tuple(expr for i in node.items for expr in (i.call.text, *i.partition))
+        case Top():
+            return tuple(one.expr for one in node.order)
 
 
 def strange(node: Node) -> Col | None:

@@ -24,6 +24,7 @@ from sqb.refresh.ir import (
     Scan,
     SetOperation,
     Single,
+    Top,
     Window,
     output,
 )
@@ -76,8 +77,8 @@ def _prune(node: Node, wanted: frozenset[Col]) -> Node:
             return node
         case Single():
             return Single(pruned(node.child), node.column)
-        case Distinct():
-            return Distinct(_prune(node.child, frozenset(output(node.child))))
+        case Distinct() | Top():
+            return msgspec.structs.replace(node, child=pruned(node.child))
         case SetOperation():
             one, two = (_prune(s, frozenset(output(s))) for s in (node.left, node.right))
             return msgspec.structs.replace(node, left=one, right=two)
