@@ -183,7 +183,9 @@ class Life:
             text, columns = self.join(text, columns, self.relation(depth))
         conditions = [self.predicate(columns) for _ in range(self.rng.choice([0, 0, 1, 2]))]
         if self.rng.random() < 0.2:
-            conditions.append(self.exists(columns))
+            asked = self.exists(columns)
+            forms = ["{0}", "({0} OR {1})", "CASE WHEN {0} THEN TRUE ELSE {1} END"]
+            conditions.append(self.rng.choice(forms).format(asked, self.predicate(columns)))
         return text + (f" WHERE {' AND '.join(conditions)}" if conditions else ""), columns
 
     def relation(self, depth: int) -> tuple[str, list[Column]]:
@@ -230,13 +232,16 @@ class Life:
             return "TRUE"
         a, b = rng.choice(pairs)
         if rng.random() < 0.4:
-            return f"{a.name} IN (SELECT {b.name} FROM {text} WHERE {self.predicate(inner)})"
+            word = rng.choice(["IN", "NOT IN"])
+            return f"{a.name} {word} (SELECT {b.name} FROM {text} WHERE {self.predicate(inner)})"
         word = rng.choice(["EXISTS", "NOT EXISTS"])
         return f"{word} (SELECT 1 FROM {text} WHERE {a.name} = {b.name})"
 
     def rows(self, depth: int) -> tuple[str, list[Column]]:
         text, columns = self.source(depth)
         items = [self.scalar(c) for c in self._some(columns)]
+        if self.rng.random() < 0.1:
+            items.append((f"CASE WHEN {self.exists(columns)} THEN 1 ELSE 0 END", "int"))
         return self._select(items, text)
 
     def distinct(self, depth: int) -> tuple[str, list[Column]]:

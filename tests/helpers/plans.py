@@ -243,6 +243,13 @@ class Plans:
         if rng.random() < 0.25:
             a, b = rng.choice(output(left)), rng.choice(output(right))
             residual.append(Expr((a, rng.choice([" < ", " <> ", " >= "]), b)))
+        if kind in ("semi", "anti") and chance.random() < 0.4:
+            name = f"{self._made}_{depth}"  # leaves the plans as they are without it
+            mark, number = Col(f"m{name}"), Col(f"n{name}")
+            marked = Join("mark", left, right, tuple(pairs), tuple(residual), mark)
+            items = [(col, column(col)) for col in output(left)]
+            items.append((number, Expr(("CASE WHEN ", mark, " THEN 1 ELSE 0 END"))))
+            return Project(marked, tuple(items))
         return Join(kind, left, right, tuple(pairs), tuple(residual))
 
     def beside(self, left: Node, right: Node, rng: random.Random) -> Node:

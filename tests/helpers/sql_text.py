@@ -177,7 +177,7 @@ class Queries:
         rng = self.rng
         a, b = rng.choice(seen), rng.choice(seen)
         if depth > 0 and self.chance(0.45):
-            return self.asking(seen, depth)
+            return self.among_others(self.asking(seen, depth), a)
         return rng.choice(
             [
                 f"{a} > 1",
@@ -214,6 +214,13 @@ class Queries:
         call = rng.choice(["MIN", "MAX", "COUNT", "SUM"])
         value = rng.choice([f"{call}({c})", f"{call}({c}) - 1", "COUNT(*)"])
         return f"{a} {rng.choice(['<', '=', '>='])} (SELECT {value}{rest})"
+
+    def among_others(self, condition: str, column: str) -> str:
+        """A condition as it is, or as a part of another one."""
+        draw = random.Random(f"{self._made} {condition}")  # leaves the rest as it is without it
+        forms = ["{0}", "{0}", "({0} OR {1} = 2)", "({1} > 3 OR ({1} < 3 AND {0}))"]
+        forms += ["CASE WHEN {0} THEN {1} < 3 ELSE {1} > 1 END"]
+        return draw.choice(forms).format(condition, column)
 
     def call(self, seen: Seen) -> str:
         a, b = self.rng.choice(seen), self.rng.choice(seen)

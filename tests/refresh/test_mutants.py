@@ -192,9 +192,23 @@ def null_is_no_member(patch: Patch) -> None:
         tied = inside.tied
         for mine, theirs in pairs:
             tied = subqueries._same(tied, mine, theirs, node, inside.node)
-        return Join("anti", node, inside.node, *tied.parts)
+        return [(inside.node, tied)]
 
-    patch.setattr(subqueries, "_not_in", plain)
+    patch.setattr(subqueries, "_not_in_joins", plain)
+
+
+def a_mark_is_a_match(patch: Patch) -> None:
+    whole = script._join
+
+    def join(node: Join, children, carried):  # type: ignore[no-untyped-def]
+        if node.mark is None:
+            return whole(node, children, carried)
+        kept = msgspec.structs.replace(node, kind="semi", mark=None)
+        return whole(kept, children, carried).replace(
+            " FROM", f", TRUE AS {node.mark.name} FROM", 1
+        )
+
+    patch.setattr(script, "_join", join)
 
 
 def the_count_of_nothing_is_null(patch: Patch) -> None:
@@ -271,6 +285,11 @@ def null_is_last_in_every_order(patch: Patch) -> None:
 FIRST = "SELECT x.a, x.b FROM t0 x ORDER BY a ASC NULLS FIRST, b ASC NULLS FIRST"
 QUERY_MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (null_is_no_member, "SELECT x.a FROM t0 x WHERE x.a NOT IN (SELECT y.b FROM t1 y)"),
+    (null_is_no_member, "SELECT x.a FROM t0 x WHERE x.b = 1 OR x.a NOT IN (SELECT y.b FROM t1 y)"),
+    (
+        a_mark_is_a_match,
+        "SELECT x.a, EXISTS (SELECT 1 FROM t1 y WHERE y.a = x.a AND y.b > x.b) AS m FROM t0 x",
+    ),
     (
         the_count_of_nothing_is_null,
         "SELECT x.a, (SELECT COUNT(*) FROM t1 y WHERE y.a = x.a) AS n FROM t0 x",

@@ -137,17 +137,21 @@ class Equality(msgspec.Struct, frozen=True):
     null_safe: bool = False
 
 
-JoinKind = Literal["inner", "left", "full", "semi", "anti"]
+JoinKind = Literal["inner", "left", "full", "semi", "anti", "mark"]
 
 
 class Join(msgspec.Struct, frozen=True):
-    """A join; a right join is a left join swapped, a cross join an inner one without conjuncts."""
+    """A join; a right join is a left join swapped, a cross join an inner one without conjuncts.
+
+    A mark join keeps every row of its left side, with whether the right one has a match beside it.
+    """
 
     kind: JoinKind
     left: Node
     right: Node
     equalities: tuple[Equality, ...] = ()
     residual: tuple[Expr, ...] = ()
+    mark: Col | None = None
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -251,6 +255,8 @@ def output(node: Node) -> tuple[Col, ...]:
             return (*output(node.child), *node.made)
         case Join():
             left = output(node.left)
+            if node.mark is not None:
+                return (*left, node.mark)
             return left if node.kind in ("semi", "anti") else (*left, *output(node.right))
         case Aggregate():
             return (*(col for col, _ in node.keys), *(col for col, _ in node.calls))

@@ -53,6 +53,8 @@ def _prune(node: Node, wanted: frozenset[Col]) -> Node:
         case Explode():
             below = _prune(node.child, (wanted | node.generator.columns) - set(node.made))
             return msgspec.structs.replace(node, child=below)
+        case Join() if node.mark is not None and node.mark not in wanted:
+            return _prune(node.left, wanted)
         case Join():
             used = wanted | _read(
                 [*(e.left for e in node.equalities), *(e.right for e in node.equalities)]

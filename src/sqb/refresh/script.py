@@ -236,6 +236,9 @@ _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN"}
 
 def _join(node: Join, children: Sequence[str], carried: Sequence[str]) -> str:
     left, right = children
+    if node.mark is not None:
+        asked = f"EXISTS (SELECT 1 FROM {right} WHERE {condition(node)}) AS {node.mark.name}"
+        return _select([*_names(node.left), asked], carried, left)
     head = _select(_names(node), carried, left)
     if node.kind in ("semi", "anti"):
         word = "" if node.kind == "semi" else "NOT "

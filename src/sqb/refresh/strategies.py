@@ -366,7 +366,7 @@ def not_linear(node: Node, changed: frozenset[str]) -> str | None:
             return not_linear(node.left, changed) or not_linear(node.right, changed)
         case Join(kind="inner"):
             return not_linear(node.left, changed) or not_linear(node.right, changed)
-        case Join(kind="left" | "semi" | "anti"):
+        case Join(kind="left" | "semi" | "anti" | "mark"):
             if moves(node.right, changed):
                 return f"a {node.kind} join whose other side changed"
             return not_linear(node.left, changed)

@@ -62,7 +62,10 @@ def _learn(node: Node, of: ColumnType, found: dict[Col, str]) -> None:
             for col, left, right in sides:
                 same = found.get(left) == found.get(right)
                 _note(found, col, found.get(left) if same else None)
-        case Join() | Explode() | _:
+        case Join():
+            if node.mark is not None:
+                found[node.mark] = "boolean"
+        case Explode() | _:
             pass
 
 
@@ -85,7 +88,7 @@ def _called(call: Call, found: dict[Col, str]) -> str | None:
         return None
     if kind in _WHOLE:
         return "bigint"
-    if kind in _FLOATING:
+    if kind in _WHOLE | _FLOATING:
         return "double"
     decimal = _DECIMAL.fullmatch(kind)
     if decimal is None:
