@@ -71,6 +71,7 @@ class Life:
         self.tables = [self._table(n) for n in range(3)]
         self._names = 0
         self.queries = {f"m{n}": self._model() for n in range(models)}
+        self.with_state = {name for name in self.queries if self.rng.random() < 0.25}
 
     def _table(self, number: int) -> Table:
         rng = self.rng
@@ -280,6 +281,7 @@ class Life:
                 ways += [(f"sum({name})", "long")] * 3
             else:
                 ways += [(f"sum({name})", "wide")] * 3
+            ways += [(f"avg({name})", "dbl" if total == "long" else "wide")]
         if kind != "dbl":
             # of 0.0 and -0.0 any is the largest
             ways += [(f"max({name})", kind), (f"min({name})", kind)]

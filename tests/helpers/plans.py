@@ -32,6 +32,7 @@ from sqb.refresh.ir import (
     Window,
     WindowItem,
     column,
+    inputs,
     output,
 )
 from sqb.refresh.netting import Forbidden, Target
@@ -407,7 +408,7 @@ def checked_strategies(
     db.execute(f"{made} {script.state(plan.root, 'old')}")
     kinds = [str(kind).lower() for kind in db.table("target").types]
     every = {Col(f"c{number}"): "bigint" for number in range(1000)}
-    types = every | dict(zip(output(plan.root), kinds, strict=True))
+    types = every | _averaged(plan.root) | dict(zip(output(plan.root), kinds, strict=True))
     ways = {name: _way(rows) for name, rows in data.changes.items()}
     old = frozenset(data.schema) if rng.random() < 0.8 else frozenset()
     choice = choose(Situation(plan, ways, types, old), script)
@@ -485,6 +486,14 @@ def assert_refused(
     old, new = (judge.rows(judge.script.state(root.child, v), names(root)) for v in ("old", "new"))
     assert sum(before.values()) == root.count
     assert any(new[row] < old[row] for row in before)
+
+
+def _averaged(node: Node) -> dict[Col, str]:
+    """The types of averages, which are not whole numbers as all else is."""
+    found = {col: kind for child in inputs(node) for col, kind in _averaged(child).items()}
+    if isinstance(node, Aggregate):
+        found |= {col: "double" for col, call in node.calls if call.function == "avg"}
+    return found
 
 
 def _way(rows: Sequence[Row]) -> TableChange:

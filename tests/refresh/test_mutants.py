@@ -9,7 +9,7 @@ import duckdb
 import msgspec
 import pytest
 from plans import Data, Plans, checked
-from rounds import checked_query
+from rounds import TRY_SUM, averaged, checked_query
 
 from sqb.refresh import (
     delta,
@@ -282,6 +282,10 @@ def null_is_last_in_every_order(patch: Patch) -> None:
     )
 
 
+def a_group_keeps_its_average(patch: Patch) -> None:
+    patch.setattr(signed, "average", lambda total, count, _: f"{total} / {count} * 0")
+
+
 FIRST = "SELECT x.a, x.b FROM t0 x ORDER BY a ASC NULLS FIRST, b ASC NULLS FIRST"
 QUERY_MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (null_is_no_member, "SELECT x.a FROM t0 x WHERE x.a NOT IN (SELECT y.b FROM t1 y)"),
@@ -315,6 +319,10 @@ QUERY_MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
         rows_that_tie_are_not_looked_for,
         "SELECT x.a > 1 AS p, x.b FROM t0 x ORDER BY p DESC NULLS LAST LIMIT 2",
     ),
+    (
+        a_group_keeps_its_average,
+        f"SELECT x.a, {averaged('x.b')} FROM t0 x GROUP BY x.a",
+    ),
     (a_full_table_holds_all_rows, f"{FIRST} LIMIT 2"),
     (a_table_of_first_rows_takes_whatever_comes, f"{FIRST} LIMIT 4"),
     (null_is_last_in_every_order, f"{FIRST} LIMIT 1"),
@@ -328,6 +336,7 @@ def test_a_planted_misreading_is_found(
     mutant: Callable[[Patch], None], sql: str, monkeypatch: Patch
 ) -> None:
     with duckdb.connect(":memory:", config={"threads": 1}) as db:
+        db.execute(TRY_SUM)
         for seed in range(4):
             rng = random.Random(seed)
             assert checked_query(db, sql, Data(rng), rng)

@@ -46,6 +46,17 @@ def column(col: Col) -> Expr:
     return Expr((col,))
 
 
+def joined(parts: Iterable[str | Col]) -> tuple[str | Col, ...]:
+    """The parts of an expression, texts that stand side by side as one."""
+    out: list[str | Col] = []
+    for part in parts:
+        if isinstance(part, str) and out and isinstance(out[-1], str):
+            out[-1] += part
+        else:
+            out.append(part)
+    return tuple(out)
+
+
 def columns(cols: Iterable[Col]) -> tuple[Expr, ...]:
     """Each column as an expression."""
     return tuple(column(col) for col in cols)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from sqb.refresh.averages import AVERAGES, Average, average, averages, forbidden
 from sqb.refresh.first_rows import first_rows_change
 from sqb.refresh.ir import Aggregate, Call, Col, Expr, Node, columns, output
 from sqb.refresh.netting import (
@@ -36,6 +37,7 @@ _MERGED_BY = {
     "count": "SUM",
     "count_if": "SUM",
     "sum": "SUM",
+    "try_sum": "TRY_SUM",
     "min": "MIN",
     "max": "MAX",
     "bool_and": "BOOL_AND",
@@ -115,12 +117,16 @@ def _groups(
         f" UNION ALL SELECT {arriving}, 0 AS {_STANDS} FROM {change}"
     )
     counts = {call.arguments: col for col, _, call in calls if call.function == "count"}
+    shown_as = {mine: col for col, mine, _ in calls}
+    averaged = {shown_as[mine]: found for mine, found in averages(node).items()}
     looked = {} if keys or not option.signed else _has_values(script, node, counts)
     grouped = ", ".join(col.name for col, _ in keys)
     items = [
         *(f"{col.name} AS {_NEW}{col.name}" for col, _ in keys),
         *(
-            _merged(col, call, kinds, counts, looked, signed=option.signed)
+            _averaged(col, averaged[col], shown_as, kinds)
+            if col in averaged
+            else _merged(col, call, kinds, counts, looked, signed=option.signed)
             for col, _, call in calls
         ),
         *(
@@ -151,10 +157,16 @@ def _groups(
         f" AND NOT ({_STANDS} = 1 AND {left} AND {same})",
         (merged,),
     )
-    if total is None:
-        return Signed(net)
-    count = target.names[cols.index(total)]
-    return Signed(net, not_there(f"{WEIGHT} > 0 AND {count} < 0"))
+    names = dict(zip(cols, target.names, strict=True))
+    named = {mine: names[col] for mine, col in shown_as.items()}
+    unless = [
+        one
+        for col, found in averaged.items()
+        for one in forbidden(found, kinds[col], named, names[col])
+    ]
+    if total is not None:
+        unless += not_there(f"{WEIGHT} > 0 AND {names[total]} < 0")
+    return Signed(net, tuple(unless))
 
 
 #: Names beside those of columns: what a group becomes, what it is, whether it is, which of the two.
@@ -208,12 +220,19 @@ def _merged(
 ) -> str:
     value = f"{_MERGED_BY[call.function]}({col.name})"
     kept = counts.get(call.arguments)
-    if signed and call.function == "sum" and kept is not None:
+    if signed and call.function in ("sum", "try_sum") and kept is not None:
         value = f"CASE WHEN SUM({kept.name}) = 0 THEN NULL ELSE {value} END"
     elif call.arguments in looked:
         place = list(looked).index(call.arguments)
         value = f"CASE WHEN MAX(n{place}) = 0 THEN NULL ELSE {value} END"
     return f"CAST({value} AS {kinds[col]}) AS {_NEW}{col.name}"
+
+
+def _averaged(
+    col: Col, found: Average, shown_as: Mapping[Col, Col], kinds: Mapping[Col, str]
+) -> str:
+    total, count = f"TRY_SUM({shown_as[found.total].name})", f"SUM({shown_as[found.count].name})"
+    return f"CAST({average(total, count, kinds[col])} AS {kinds[col]}) AS {_NEW}{col.name}"
 
 
 def _signed_groups(node: Aggregate, change: str, kinds: Mapping[Col, str]) -> str:
@@ -226,11 +245,14 @@ def _signed_groups(node: Aggregate, change: str, kinds: Mapping[Col, str]) -> st
             tests = " AND ".join(f"({text(a)}) IS NOT NULL" for a in call.arguments)
             value = f"CASE WHEN {tests} THEN {WEIGHT} ELSE 0 END" if tests else WEIGHT
             items.append(f"SUM({value}) AS {col.name}")
+        elif call.function in AVERAGES:  # follows from the sum and the count
+            items.append(f"CAST(NULL AS {kinds[col]}) AS {col.name}")
         else:
             value = text(call.arguments[0])
             less = negated(value, kinds[col])
+            function = _MERGED_BY[call.function]
             items.append(
-                f"SUM(CASE WHEN {WEIGHT} < 0 THEN {less} ELSE ({value}) END) AS {col.name}"
+                f"{function}(CASE WHEN {WEIGHT} < 0 THEN {less} ELSE ({value}) END) AS {col.name}"
             )
     sql = f"SELECT {', '.join(items)} FROM (SELECT {below} FROM {change}) AS sqb_d"
     return f"{sql} GROUP BY {listed([col for col, _ in node.keys])}" if node.keys else sql

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from sqb.refresh.averages import AVERAGES, averages, not_averaged
 from sqb.refresh.build import Plan
 from sqb.refresh.changes import TableChange
 from sqb.refresh.derive import Derivation, NotDerivable, candidates, moves
@@ -263,7 +264,15 @@ def not_mergeable(
 ) -> tuple[str, str] | None:
     """Why the aggregates of a change can't be merged into groups: a code and a sentence."""
     able = _SHRINKING if signed else _GROWING
+    totals = {found.total for found in averages(node).values()}
     for col, call in node.calls:
+        if col in totals:  # told by the average whether it has a value, and which type
+            continue
+        if call.function in AVERAGES:
+            refused = not_averaged(node, col, types)
+            if refused is not None:
+                return refused
+            continue
         if call.function not in able or (signed and call.filtered):
             return "AGG_NOT_MERGEABLE", call.function
         if call.function == "sum" and not types.get(col, "").startswith(_WHOLE_NUMBERS):
