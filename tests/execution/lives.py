@@ -70,7 +70,8 @@ class Life:
         self.rng = random.Random(seed)
         self.tables = [self._table(n) for n in range(3)]
         self._names = 0
-        self.queries = {f"m{n}": self.query(self.rng.choice([1, 1, 2]))[0] for n in range(models)}
+        self.queries = {f"m{n}": self._model() for n in range(models)}
+        self.with_state = {name for name in self.queries if self.rng.random() < 0.25}
 
     def _table(self, number: int) -> Table:
         rng = self.rng
@@ -84,6 +85,10 @@ class Life:
             rng.choice([2, 2, 3]),
             rng.random() < 0.2,
         )
+
+    def _model(self) -> str:
+        text, columns = self.query(self.rng.choice([1, 1, 2]))
+        return self.first(text, columns) if self.rng.random() < 0.15 else text
 
     # What happens
 
@@ -163,6 +168,15 @@ class Life:
         )
         return make(depth)
 
+    def first(self, text: str, columns: Sequence[Column]) -> str:
+        """The first rows of a query by all that it gives, so that there is one right answer."""
+        rng = self.rng
+        if any(column.kind not in KINDS or column.kind == "dbl" for column in columns):
+            return text
+        ways = ["", " DESC", " NULLS LAST", " DESC NULLS FIRST"]
+        order = ", ".join(f"{c.name}{rng.choice(ways)}" for c in rng.sample(columns, len(columns)))
+        return f"{text} ORDER BY {order} LIMIT {rng.choice([1, 3, 6])}"
+
     def source(self, depth: int) -> tuple[str, list[Column]]:
         """Something to read: a table, a query, or several of them joined, and a filter."""
         text, columns = self.relation(depth)
@@ -170,7 +184,9 @@ class Life:
             text, columns = self.join(text, columns, self.relation(depth))
         conditions = [self.predicate(columns) for _ in range(self.rng.choice([0, 0, 1, 2]))]
         if self.rng.random() < 0.2:
-            conditions.append(self.exists(columns))
+            asked = self.exists(columns)
+            forms = ["{0}", "({0} OR {1})", "CASE WHEN {0} THEN TRUE ELSE {1} END"]
+            conditions.append(self.rng.choice(forms).format(asked, self.predicate(columns)))
         return text + (f" WHERE {' AND '.join(conditions)}" if conditions else ""), columns
 
     def relation(self, depth: int) -> tuple[str, list[Column]]:
@@ -217,13 +233,16 @@ class Life:
             return "TRUE"
         a, b = rng.choice(pairs)
         if rng.random() < 0.4:
-            return f"{a.name} IN (SELECT {b.name} FROM {text} WHERE {self.predicate(inner)})"
+            word = rng.choice(["IN", "NOT IN"])
+            return f"{a.name} {word} (SELECT {b.name} FROM {text} WHERE {self.predicate(inner)})"
         word = rng.choice(["EXISTS", "NOT EXISTS"])
         return f"{word} (SELECT 1 FROM {text} WHERE {a.name} = {b.name})"
 
     def rows(self, depth: int) -> tuple[str, list[Column]]:
         text, columns = self.source(depth)
         items = [self.scalar(c) for c in self._some(columns)]
+        if self.rng.random() < 0.1:
+            items.append((f"CASE WHEN {self.exists(columns)} THEN 1 ELSE 0 END", "int"))
         return self._select(items, text)
 
     def distinct(self, depth: int) -> tuple[str, list[Column]]:
@@ -262,6 +281,7 @@ class Life:
                 ways += [(f"sum({name})", "long")] * 3
             else:
                 ways += [(f"sum({name})", "wide")] * 3
+            ways += [(f"avg({name})", "dbl" if total == "long" else "wide")]
         if kind != "dbl":
             # of 0.0 and -0.0 any is the largest
             ways += [(f"max({name})", kind), (f"min({name})", kind)]

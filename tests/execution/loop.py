@@ -54,7 +54,8 @@ def live(
     for statement in life.beginning():
         bench.sql(on_spark(statement))
     for name, sql in life.queries.items():
-        bench.model(name, at_home(sql))
+        header = "MODEL (row_state auto);\n" if name in life.with_state else ""
+        bench.model(name, header + at_home(sql))
     with mock.patch.object(rows, "choose", in_any_order):
         _build(bench, life, counts, first=True)
         for step in range(steps):
@@ -73,11 +74,12 @@ def _build(bench: Workbench, life: Life, counts: Counter[str], *, first: bool = 
     result = bench.build(refresh="rows")
     for node in result.nodes:
         if node.status == "failed":
-            sql = life.queries.pop(node.name)
+            name = node.name.removesuffix("__s1")
+            sql = life.queries.pop(name)
             if _works(bench, sql):
                 raise MismatchError(f"{sql}\n  fails: {node.error}")
             # the query itself is at fault, such as an overflow
-            (bench.root / "models" / f"{node.name}.sql").unlink()
+            (bench.root / "models" / f"{name}.sql").unlink()
             counts["queries that fail themselves"] += 1
             continue
         way = way_of(node)

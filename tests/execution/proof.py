@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CASES = Path(__file__).parent / "cases"
 Bag = Counter[object]
 #: What ``rows`` stands for where a case does not mind which.
-BY_ROWS = frozenset({"append", "group_merge", "affected_key", "bag_merge"})
+BY_ROWS = frozenset({"append", "group_merge", "affected_key", "bag_merge", "top_merge"})
 
 
 class Case(msgspec.Struct, frozen=True):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import TYPE_CHECKING
 
 import pytest
+
+from sqb.refresh.averages import average
 
 if TYPE_CHECKING:
     from conftest import Workbench
@@ -18,6 +22,12 @@ QUERIES = {
         "GROUP BY customer HAVING SUM(amount) > 700 OR COUNT(note) > 0"
     ),
     "ratio": "SELECT customer, SUM(amount) / SUM(id) AS r FROM {raw}.orders GROUP BY customer",
+    "averaged": (
+        "SELECT customer, AVG(amount) AS mean, AVG(id) AS number,"
+        " AVG(CAST(amount AS DECIMAL(18,8))) FILTER (WHERE id % 3 > 0) AS some"
+        " FROM {raw}.orders GROUP BY customer"
+        " HAVING AVG(amount) > 70"
+    ),
     "summed": "SELECT d AS day, SUM(amount) AS total FROM {raw}.orders GROUP BY day",
 }
 
@@ -70,6 +80,49 @@ def test_groups_take_rows_in_and_give_rows_up(bench: Workbench) -> None:
     assert {found[name] for name in QUERIES} == {"affected_key"}
     same(bench, *QUERIES)
     assert bench.told() == {}
+
+
+def test_averages_are_those_of_spark(bench: Workbench) -> None:
+    """Sums and counts near the middle of two results, where rounding twice would show."""
+    draw = random.Random(7)
+    pairs = [(0, 0), (5, 8), (-5, 8), (1, 3), (-2, 3), (10**15 + 1, 2 * 10**6)]
+    for _ in range(300):
+        count = draw.choice([1, 2, 3, 7, 16, 10**5 + 3, 10**9 + 7, 10**11 + 3])
+        middle = (2 * draw.randrange(-(10**9), 10**9) + 1) * count
+        pairs.append((middle // 20_000 + draw.randrange(-1, 2), count))
+    rows = ", ".join(f"({total}, {count})" for total, count in pairs)
+    for scale in (2, 8, 13):
+        total = f"CAST(CAST(s AS DECIMAL(24,0)) * {10**-scale:.{scale}f}BD AS DECIMAL(38,{scale}))"
+        shown = average("s", "n", f"decimal(22,{scale + 4})")
+        typed = f"SELECT s AS units, {total} AS s, n FROM VALUES {rows} AS v(s, n)"
+        few = f"n < {10 ** (18 - scale - 4)}"
+        sql = f"SELECT units, n, {shown} AS m FROM ({typed}) AS t WHERE {few}"
+        found = bench.spark.sql(sql).collect()
+        assert len(found) > 20
+        for units, count, mean in found:
+            with localcontext(Context(prec=60)):
+                exact = Decimal(units).scaleb(-scale) / count if count else None
+                wanted = exact and exact.quantize(Decimal(1).scaleb(-scale - 4), ROUND_HALF_UP)
+            assert mean == wanted, (units, count, scale)
+
+
+def test_an_average_that_is_no_double_is_computed_again(bench: Workbench) -> None:
+    bench.sql("CREATE TABLE lake.{raw}.big (g INT, x BIGINT) USING iceberg")
+    bench.sql(
+        "INSERT INTO lake.{raw}.big VALUES (1, 1), (1, 2), (3, 5),"
+        f" (2, {1 << 62}), (2, {1 << 62})"
+    )
+    bench.environ["SQB_ROW_ERRORS"] = "raise"
+    sql = "SELECT g, AVG(x) AS m FROM {raw}.big GROUP BY g"
+    bench.model("big", f"MODEL (row_state auto);\n{sql}")
+    bench.build()
+    bench.sql("INSERT INTO lake.{raw}.big VALUES (1, 6), (3, NULL)")
+    assert ways(bench)["big__s1"] == "group_merge"
+    bench.sql("INSERT INTO lake.{raw}.big VALUES (2, 1)")
+    assert ways(bench)["big__s1"] == "full"
+    rows = bench.spark.sql(f"SELECT * FROM lake.{bench.schema}.big").collect()
+    whole = bench.spark.sql(sql.replace("{raw}", f"lake.{bench.raw}")).collect()
+    assert Counter(map(tuple, rows)) == Counter(map(tuple, whole))
 
 
 def test_an_edit_of_having_leaves_the_groups(bench: Workbench) -> None:

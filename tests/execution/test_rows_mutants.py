@@ -19,7 +19,7 @@ from proof import differences, maintained, way_of
 
 from sqb.execution import change_sets, content_hash, rows, signed_write, steps
 from sqb.execution.signed_write import measured
-from sqb.refresh import signed
+from sqb.refresh import netting, signed
 from sqb.refresh.changes import TableChange, table_change
 from sqb.refresh.script import COPIES, WEIGHT
 
@@ -59,11 +59,12 @@ def zeros_are_alike_where_rows_go(patch: Patch) -> None:
 
 
 def zeros_are_alike_in_a_change(patch: Patch) -> None:
-    patch.setattr(signed, "exact", lambda _value, _kind: None)
+    for module in (netting, signed):
+        patch.setattr(module, "exact", lambda _value, _kind: None)
 
 
 def negative_zeros_are_lost_in_groups(patch: Patch) -> None:
-    patch.setattr(signed, "kept", lambda value, _kind: value)
+    patch.setattr(netting, "kept", lambda value, _kind: value)
 
 
 def old_images_are_dropped(patch: Patch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
 
 import duckdb
 import msgspec
@@ -27,16 +28,19 @@ from sqb.refresh.ir import (
     Scan,
     SetOperation,
     Single,
+    Top,
     Window,
     WindowItem,
     column,
+    inputs,
     output,
 )
+from sqb.refresh.netting import Forbidden, Target
 from sqb.refresh.prune import pruned
 from sqb.refresh.restrict import restrict
-from sqb.refresh.script import Script, member
-from sqb.refresh.signed import Target, signed_change
-from sqb.refresh.strategies import Situation, choose
+from sqb.refresh.script import Script, member, ordered
+from sqb.refresh.signed import signed_change
+from sqb.refresh.strategies import Situation, TopMerge, choose
 from sqb.sql.structure import structure
 from sqb.sql.tokens import split
 
@@ -240,6 +244,13 @@ class Plans:
         if rng.random() < 0.25:
             a, b = rng.choice(output(left)), rng.choice(output(right))
             residual.append(Expr((a, rng.choice([" < ", " <> ", " >= "]), b)))
+        if kind in ("semi", "anti") and chance.random() < 0.4:
+            name = f"{self._made}_{depth}"  # leaves the plans as they are without it
+            mark, number = Col(f"m{name}"), Col(f"n{name}")
+            marked = Join("mark", left, right, tuple(pairs), tuple(residual), mark)
+            items = [(col, column(col)) for col in output(left)]
+            items.append((number, Expr(("CASE WHEN ", mark, " THEN 1 ELSE 0 END"))))
+            return Project(marked, tuple(items))
         return Join(kind, left, right, tuple(pairs), tuple(residual))
 
     def beside(self, left: Node, right: Node, rng: random.Random) -> Node:
@@ -397,28 +408,92 @@ def checked_strategies(
     db.execute(f"{made} {script.state(plan.root, 'old')}")
     kinds = [str(kind).lower() for kind in db.table("target").types]
     every = {Col(f"c{number}"): "bigint" for number in range(1000)}
-    types = every | dict(zip(output(plan.root), kinds, strict=True))
+    types = every | _averaged(plan.root) | dict(zip(output(plan.root), kinds, strict=True))
     ways = {name: _way(rows) for name, rows in data.changes.items()}
     old = frozenset(data.schema) if rng.random() < 0.8 else frozenset()
     choice = choose(Situation(plan, ways, types, old), script)
+    certain = first_of(judge, plan.root, "new") if isinstance(plan.root, Top) else after
     cols = tuple(col.name for col in output(plan.root))
     done: Counter[str] = Counter()
     for option in choice.options:
         found = signed_change(option, script, plan.root, Target("target", cols, tuple(kinds)))
-        if found.broken:
-            assert not judge.rows(found.change, "*", found.broken)
+        broken = [one for one in found.unless if judge.rows(found.change, "*", one.rows)]
+        if broken:
+            assert isinstance(option, TopMerge), broken
+            assert_refused(judge, plan.root, before, broken[0], certain)
+            done[f"refused: {broken[0].code}"] += 1
+            continue
         out = Counter(before)
         for row, times in judge.rows(found.change, f"{shown}, __w, __n").items():
             assert times == 1, "netted rows are all different"
             weight, copies = int(str(row[-2])), int(str(row[-1]))
             out[row[:-2]] += weight
-            assert weight > 0 or copies == after[row[:-2]], option
+            assert weight > 0 or certain is None or copies == certain[row[:-2]], option
         assert all(weight >= 0 for weight in out.values()), option
-        assert +out == after, option
+        if certain is None:
+            assert out == before, "which rows are first is not certain"
+            assert_first(judge, plan.root, out)
+            done[f"{option.name} kept"] += 1
+            continue
+        assert +out == certain, option
         done[option.name] += 1
     if not choice.options:
         done[f"full: {choice.rejected[-1].code}"] += 1
     return done
+
+
+def _ranked(judge: Judge, root: Node, version: Literal["old", "new"]) -> list[Row]:
+    """All rows that the first ones are taken from, behind their ranks."""
+    assert isinstance(root, Top)
+    rows = judge.script.state(root.child, version)
+    judge.make(rows)
+    sql = f"SELECT RANK() OVER (ORDER BY {ordered(root.order)}), {names(root)} FROM {rows}"
+    return judge.db.execute(sql).fetchall()
+
+
+def assert_first(judge: Judge, root: Node, rows: Counter[Row]) -> None:
+    """No row that is left out comes before one of these."""
+    assert isinstance(root, Top)
+    ranked = _ranked(judge, root, "new")
+    ranks = {row[1:]: int(str(row[0])) for row in ranked}
+    out = Counter(row[1:] for row in ranked)
+    out.subtract(rows)
+    assert sum(rows.values()) == min(root.count, len(ranked))
+    assert all(copies >= 0 for copies in out.values())
+    assert max(ranks[row] for row in rows) <= min(ranks[row] for row in +out)
+
+
+def first_of(judge: Judge, root: Node, version: Literal["old", "new"]) -> Counter[Row] | None:
+    """The first rows of an order; None where several choices are right."""
+    assert isinstance(root, Top)
+    ranked = _ranked(judge, root, version)
+    inside = sorted((row for row in ranked if row[0] <= root.count), key=lambda row: row[0])
+    last = {row[1:] for row in inside if row[0] == inside[-1][0]}
+    if len(inside) > root.count and len(last) > 1:
+        return None
+    return Counter(row[1:] for row in inside[: root.count])
+
+
+def assert_refused(
+    judge: Judge, root: Node, before: Counter[Row], why: Forbidden, certain: Counter[Row] | None
+) -> None:
+    """First rows are refused for a reason: several are right, or one of them went."""
+    assert isinstance(root, Top)
+    assert why.code == "LIMIT_ORDER", why
+    if "both sides" in why.why:
+        assert certain is None
+        return
+    old, new = (judge.rows(judge.script.state(root.child, v), names(root)) for v in ("old", "new"))
+    assert sum(before.values()) == root.count
+    assert any(new[row] < old[row] for row in before)
+
+
+def _averaged(node: Node) -> dict[Col, str]:
+    """The types of averages, which are not whole numbers as all else is."""
+    found = {col: kind for child in inputs(node) for col, kind in _averaged(child).items()}
+    if isinstance(node, Aggregate):
+        found |= {col: "double" for col, call in node.calls if call.function == "avg"}
+    return found
 
 
 def _way(rows: Sequence[Row]) -> TableChange:

@@ -103,5 +103,23 @@ UNDERSTOOD = [
     ),
     "SELECT x.a FROM t0 x JOIN t1 y ON x.a = y.a AND y.b IN (SELECT c FROM t2)",
     "SELECT a FROM t0 WHERE NOT (EXISTS (SELECT * FROM t1 WHERE t1.a = t0.a))",
+    # EXISTS and IN inside expressions
+    "SELECT a FROM t0 WHERE a IN (SELECT a FROM t1) OR b = 1",
+    "SELECT a, b FROM t0 WHERE b = 1 OR (c > 1 AND a + 1 NOT IN (SELECT t1.b FROM t1))",
+    "SELECT a, b FROM t0 WHERE a NOT IN (SELECT t1.a FROM t1 WHERE t1.b = t0.b) OR c = 2",
+    "SELECT a FROM t0 WHERE (a, b) NOT IN (SELECT a, b FROM t1) OR c = 2",
+    "SELECT a FROM t0 WHERE CASE WHEN EXISTS (SELECT 1 FROM t1) THEN TRUE END",
+    "SELECT a FROM t0 WHERE NOT (EXISTS (SELECT 1 FROM t1 WHERE t1.a = t0.a) AND b > 1)",
+    "SELECT a, EXISTS (SELECT 1 FROM t1 WHERE t1.a = t0.a AND t1.b < t0.c) AS m FROM t0",
+    "SELECT a, CASE WHEN b > 1 OR a IN (SELECT b FROM t1) THEN 'x' ELSE 'y' END AS m FROM t0",
+    (
+        "SELECT a, SUM(CASE WHEN EXISTS (SELECT 1 FROM t1 WHERE t1.b = t0.b) THEN c ELSE 0 END)"
+        " AS s FROM t0 GROUP BY a"
+    ),
+    (
+        "SELECT a FROM t0 WHERE EXISTS (SELECT 1 FROM t1 WHERE t1.a = t0.a AND (t1.b = 1"
+        " OR t1.b IN (SELECT c FROM t2)))"
+    ),
+    "SELECT x.a, y.b FROM t0 x JOIN t1 y ON x.a = y.a AND (x.c > 1 OR y.b IN (SELECT c FROM t2))",
     "SELECT /*+ BROADCAST(t1) */ t0.a FROM t0 JOIN t1 ON t0.a = t1.a",
 ]

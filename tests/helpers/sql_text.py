@@ -37,10 +37,23 @@ class Queries:
             names = ", ".join(f"n{i}" for i in range(width))
             head.append(f"{name}({names}) AS ({body})")
             self.ctes[name] = width
-        body = self.body(depth, self.rng.randrange(1, 4))
+        width = self.rng.randrange(1, 4)
+        body = self.body(depth, width)
         if self.chance(0.1):
             body += " ORDER BY 1"
+        else:
+            body += self.first(width)
         return (f"WITH {', '.join(head)} " if head else "") + body
+
+    def first(self, width: int) -> str:
+        """Now and then the first rows only, most often by an order that leaves nothing open."""
+        draw = random.Random(f"{self._made} {width}")  # leaves the queries as they are without it
+        if draw.random() > 0.2:
+            return ""
+        places = draw.sample(range(1, width + 1), width if draw.random() < 0.7 else 1)
+        ways = ["ASC NULLS FIRST", "DESC NULLS LAST", "ASC NULLS LAST", "DESC NULLS FIRST"]
+        order = ", ".join(f"{place} {draw.choice(ways)}" for place in places)
+        return f" ORDER BY {order} LIMIT {draw.choice([1, 2, 3, 5])}"
 
     def body(self, depth: int, width: int) -> str:
         if depth > 0 and self.chance(0.2):
@@ -164,7 +177,7 @@ class Queries:
         rng = self.rng
         a, b = rng.choice(seen), rng.choice(seen)
         if depth > 0 and self.chance(0.45):
-            return self.asking(seen, depth)
+            return self.among_others(self.asking(seen, depth), a)
         return rng.choice(
             [
                 f"{a} > 1",
@@ -201,6 +214,13 @@ class Queries:
         call = rng.choice(["MIN", "MAX", "COUNT", "SUM"])
         value = rng.choice([f"{call}({c})", f"{call}({c}) - 1", "COUNT(*)"])
         return f"{a} {rng.choice(['<', '=', '>='])} (SELECT {value}{rest})"
+
+    def among_others(self, condition: str, column: str) -> str:
+        """A condition as it is, or as a part of another one."""
+        draw = random.Random(f"{self._made} {condition}")  # leaves the rest as it is without it
+        forms = ["{0}", "{0}", "({0} OR {1} = 2)", "({1} > 3 OR ({1} < 3 AND {0}))"]
+        forms += ["CASE WHEN {0} THEN {1} < 3 ELSE {1} > 1 END"]
+        return draw.choice(forms).format(condition, column)
 
     def call(self, seen: Seen) -> str:
         a, b = self.rng.choice(seen), self.rng.choice(seen)

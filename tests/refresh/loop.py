@@ -12,9 +12,9 @@ import duckdb
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
-from rounds import plan_round, query_round
+from rounds import average_round, plan_round, query_round
 
-STRATEGIES = ("append", "group_merge", "affected_key", "bag_merge", "keys", "delta")
+STRATEGIES = ("append", "group_merge", "affected_key", "bag_merge", "top_merge", "keys", "delta")
 
 
 def main() -> int:
@@ -28,7 +28,8 @@ def main() -> int:
     until = time.monotonic() + asked.seconds
     with duckdb.connect(":memory:", config={"threads": 1}) as db:
         while time.monotonic() < until:
-            for one in (plan_round, query_round) if seed % 3 == 0 else (plan_round,):
+            others = (query_round, average_round) if seed % 3 == 0 else ()
+            for one in (plan_round, *others):
                 rounds += 1
                 try:
                     done += one(db, seed)

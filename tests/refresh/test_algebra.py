@@ -6,7 +6,7 @@ from collections import Counter
 
 import duckdb
 import pytest
-from rounds import plan_round, query_round
+from rounds import average_round, plan_round, query_round
 
 pytestmark = pytest.mark.proof
 
@@ -34,3 +34,11 @@ def test_random_queries_give_their_rows_and_every_strategy_leads_to_them(
         done += query_round(db, seed)
     assert done["affected_key"] > 15
     assert done["bag_merge"] > 15
+    assert done["top_merge"] > 3
+
+
+def test_averages_follow_from_sums_and_counts(db: duckdb.DuckDBPyConnection) -> None:
+    done: Counter[str] = Counter()
+    for seed in range(40):
+        done += average_round(db, seed)
+    assert done["group_merge"] > 15

@@ -26,6 +26,8 @@ MB = 1_000_000
 LIMITS = RefreshConfig()
 APPENDED = "SELECT a, b FROM t0 WHERE c > 1"
 GROUPED = "SELECT a, SUM(b) AS s, COUNT(b) AS n, COUNT(*) AS k FROM t0 GROUP BY a"
+FIRST = "SELECT a, b, c FROM t0 ORDER BY b DESC, a LIMIT 100"
+FIRST_GROUPS = "SELECT a, SUM(b) AS s FROM t0 GROUP BY a ORDER BY s DESC, a LIMIT 100"
 DISTINCT = "SELECT a, COUNT(DISTINCT b) AS s FROM t0 GROUP BY a"
 
 
@@ -106,6 +108,9 @@ REWRITTEN = change("changelog", 2_000_000, 2_000_000, 200 * MB)
         (GROUPED, sizes(BIG), [], "group_merge"),
         (GROUPED, sizes(BIG), BIG_FULL, "group_merge"),
         (DISTINCT, sizes(BIG), BIG_FULL, "affected_key"),
+        (FIRST, sizes(BIG, mb=0.1), BIG_FULL, "top_merge"),
+        (FIRST_GROUPS, sizes(BIG, mb=0.1), BIG_FULL, "CHEAPER_TO_REBUILD"),
+        (FIRST, sizes(TINY), [], "CHEAPER_TO_REBUILD"),
         # most rows are new: adding them is a rebuild
         (APPENDED, sizes(source(100, 1000, change("append", 701, 0, MB))), [], "CHANGE_TOO_LARGE"),
         (APPENDED, sizes(source(100, 1000, change("append", 699, 0, MB))), [], "append"),

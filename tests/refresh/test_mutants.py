@@ -6,16 +6,27 @@ import random
 from collections.abc import Callable
 
 import duckdb
+import msgspec
 import pytest
 from plans import Data, Plans, checked
-from rounds import checked_query
+from rounds import TRY_SUM, averaged, checked_query
 
-from sqb.refresh import delta, derive, restrict, script, selects, signed, subqueries
+from sqb.refresh import (
+    delta,
+    derive,
+    restrict,
+    script,
+    selects,
+    signed,
+    strategies,
+    subqueries,
+)
 from sqb.refresh.derive import Derivation
 from sqb.refresh.ir import Equality, Join, Node, SetOperation, column
-from sqb.refresh.script import WEIGHT
+from sqb.refresh.script import WEIGHT, Script
 from sqb.sql import places
 from sqb.sql.conditions import Conditions
+from sqb.sql.structure import _Reader as Reader
 
 Patch = pytest.MonkeyPatch
 
@@ -181,9 +192,23 @@ def null_is_no_member(patch: Patch) -> None:
         tied = inside.tied
         for mine, theirs in pairs:
             tied = subqueries._same(tied, mine, theirs, node, inside.node)
-        return Join("anti", node, inside.node, *tied.parts)
+        return [(inside.node, tied)]
 
-    patch.setattr(subqueries, "_not_in", plain)
+    patch.setattr(subqueries, "_not_in_joins", plain)
+
+
+def a_mark_is_a_match(patch: Patch) -> None:
+    whole = script._join
+
+    def join(node: Join, children, carried):  # type: ignore[no-untyped-def]
+        if node.mark is None:
+            return whole(node, children, carried)
+        kept = msgspec.structs.replace(node, kind="semi", mark=None)
+        return whole(kept, children, carried).replace(
+            " FROM", f", TRUE AS {node.mark.name} FROM", 1
+        )
+
+    patch.setattr(script, "_join", join)
 
 
 def the_count_of_nothing_is_null(patch: Patch) -> None:
@@ -227,8 +252,48 @@ def sub_queries_in_parentheses_are_taken_for_true(patch: Patch) -> None:
     patch.setattr(Conditions, "_turned", turned)
 
 
+def rows_that_tie_are_not_looked_for(patch: Patch) -> None:
+    patch.setattr(strategies, "ties", lambda *_: False)
+
+
+def a_full_table_holds_all_rows(patch: Patch) -> None:
+    whole = signed.first_rows_change
+
+    def first_rows(*arguments):  # type: ignore[no-untyped-def]
+        found = whole(*arguments)
+        return type(found)(found.change, found.unless[:1])
+
+    patch.setattr(signed, "first_rows_change", first_rows)
+
+
+def a_table_of_first_rows_takes_whatever_comes(patch: Patch) -> None:
+    whole = Script.add
+
+    def add(self, kind, sql, *more):  # type: ignore[no-untyped-def]
+        return whole(self, kind, sql.replace("sqb_e IS NULL OR sqb_r <= sqb_e", "TRUE"), *more)
+
+    patch.setattr(Script, "add", add)
+
+
+def null_is_last_in_every_order(patch: Patch) -> None:
+    whole = Reader._sorted
+    patch.setattr(
+        Reader, "_sorted", lambda self: msgspec.structs.replace(whole(self), nulls_first=False)
+    )
+
+
+def a_group_keeps_its_average(patch: Patch) -> None:
+    patch.setattr(signed, "average", lambda total, count, _: f"{total} / {count} * 0")
+
+
+FIRST = "SELECT x.a, x.b FROM t0 x ORDER BY a ASC NULLS FIRST, b ASC NULLS FIRST"
 QUERY_MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (null_is_no_member, "SELECT x.a FROM t0 x WHERE x.a NOT IN (SELECT y.b FROM t1 y)"),
+    (null_is_no_member, "SELECT x.a FROM t0 x WHERE x.b = 1 OR x.a NOT IN (SELECT y.b FROM t1 y)"),
+    (
+        a_mark_is_a_match,
+        "SELECT x.a, EXISTS (SELECT 1 FROM t1 y WHERE y.a = x.a AND y.b > x.b) AS m FROM t0 x",
+    ),
     (
         the_count_of_nothing_is_null,
         "SELECT x.a, (SELECT COUNT(*) FROM t1 y WHERE y.a = x.a) AS n FROM t0 x",
@@ -250,6 +315,17 @@ QUERY_MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
         sub_queries_in_parentheses_are_taken_for_true,
         "SELECT x.a FROM t0 x WHERE NOT (EXISTS (SELECT 1 FROM t1 y WHERE y.a = x.a))",
     ),
+    (
+        rows_that_tie_are_not_looked_for,
+        "SELECT x.a > 1 AS p, x.b FROM t0 x ORDER BY p DESC NULLS LAST LIMIT 2",
+    ),
+    (
+        a_group_keeps_its_average,
+        f"SELECT x.a, {averaged('x.b')} FROM t0 x GROUP BY x.a",
+    ),
+    (a_full_table_holds_all_rows, f"{FIRST} LIMIT 2"),
+    (a_table_of_first_rows_takes_whatever_comes, f"{FIRST} LIMIT 4"),
+    (null_is_last_in_every_order, f"{FIRST} LIMIT 1"),
 ]
 
 
@@ -260,6 +336,7 @@ def test_a_planted_misreading_is_found(
     mutant: Callable[[Patch], None], sql: str, monkeypatch: Patch
 ) -> None:
     with duckdb.connect(":memory:", config={"threads": 1}) as db:
+        db.execute(TRY_SUM)
         for seed in range(4):
             rng = random.Random(seed)
             assert checked_query(db, sql, Data(rng), rng)

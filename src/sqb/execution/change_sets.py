@@ -17,9 +17,9 @@ from sqb.identity.data_id import UNKNOWN
 from sqb.lake.metadata import Column, TableFacts
 from sqb.refresh.changes import TableChange, table_change
 from sqb.refresh.ir import Node, scans
+from sqb.refresh.netting import net
 from sqb.refresh.reasons import Refused
 from sqb.refresh.script import WEIGHT
-from sqb.refresh.signed import net
 from sqb.refresh.strategies import groupable
 from sqb.state.record import Record
 

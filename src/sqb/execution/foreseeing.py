@@ -30,10 +30,11 @@ from sqb.refresh.changes import TableChange
 from sqb.refresh.cost import Estimate, Sizes, affordable, estimate_full, worth_looking
 from sqb.refresh.derive import moves
 from sqb.refresh.ir import Col, output
+from sqb.refresh.netting import Target
 from sqb.refresh.reasons import Refused, Rejected
 from sqb.refresh.scalars import singles
 from sqb.refresh.script import Script
-from sqb.refresh.signed import Target, signed_change
+from sqb.refresh.signed import signed_change
 from sqb.refresh.strategies import Option, Situation, choose
 from sqb.refresh.types import known_types
 from sqb.sql.fragments import Unsupported

@@ -46,11 +46,12 @@ from sqb.refresh.cost import Sizes, affordable, estimate_full, refuse_keys, wort
 from sqb.refresh.derive import moves
 from sqb.refresh.free import free_choice
 from sqb.refresh.ir import Aggregate, Col, Node, Single, Window, inputs, output
+from sqb.refresh.netting import Signed, Target
 from sqb.refresh.prune import pruned
 from sqb.refresh.reasons import Refused, Rejected
 from sqb.refresh.scalars import bound, singles
 from sqb.refresh.script import COPIES, WEIGHT, Script
-from sqb.refresh.signed import Signed, Target, signed_change
+from sqb.refresh.signed import signed_change
 from sqb.refresh.strategies import (
     AffectedKey,
     Append,
@@ -242,7 +243,7 @@ class RowRefresh:
         frame = steps.frame(signed.change)
         frame = frame.selectExpr(*items, f"CAST({WEIGHT} AS BIGINT) AS {WEIGHT}", COPIES)
         # computed once: what is hashed is what is written, also where a query chooses freely
-        change = measured(steps, frame, signed.broken)
+        change = measured(steps, frame, signed.unless)
         self.check(work, change)
         return self.write(work, change)
 

@@ -37,9 +37,9 @@ from sqb.lake.publish import Overtaken
 from sqb.lake.shape import Shape, same_layout
 from sqb.lake.staging import Staged
 from sqb.lake.types import spark_type
+from sqb.refresh.netting import Forbidden, exact, net
 from sqb.refresh.reasons import Refused
 from sqb.refresh.script import COPIES, WEIGHT
-from sqb.refresh.signed import exact, net
 from sqb.state.record import Record
 
 if TYPE_CHECKING:
@@ -123,10 +123,10 @@ def keep_rows(work: Work) -> Outcome:
     return unchanged(*arguments) or redress(*arguments)
 
 
-def measured(steps: Steps, frame: DataFrame, broken: str | None = None) -> Change:
+def measured(steps: Steps, frame: DataFrame, unless: Sequence[Forbidden] = ()) -> Change:
     """Compute a signed change as ``SIGNED``, and say what it amounts to, in one pass.
 
-    Raises ``Refused`` if rows of it are ``broken``.
+    Raises ``Refused`` if it has rows that it must not have.
     """
     schema = frame.drop(WEIGHT, COPIES).schema.jsonValue()
     hashes = content_hash.row_hashes(schema)
@@ -137,8 +137,7 @@ def measured(steps: Steps, frame: DataFrame, broken: str | None = None) -> Chang
         "negative": f"count_if({WEIGHT} < 0)",
     }
     kinds = {k: v for k, v in kinds_of(frame).items() if k not in (WEIGHT, COPIES)}
-    if broken is not None:
-        items["broken"] = f"count_if({broken})"
+    items |= {f"not{n}": f"count_if({one.rows})" for n, one in enumerate(unless)}
     items |= ranging(kinds, f"{WEIGHT} < 0")
     if hashes is not None:
         items |= content_hash.sums(hashes, WEIGHT)
@@ -146,8 +145,9 @@ def measured(steps: Steps, frame: DataFrame, broken: str | None = None) -> Chang
     come, gone, most, negative = (
         int(found.get(key) or 0) for key in ("come", "gone", "most", "negative")
     )
-    if found.get("broken"):
-        raise Refused("INTEGRITY", "the table does not hold what the change takes away")
+    for n, one in enumerate(unless):
+        if found.get(f"not{n}"):
+            raise Refused(one.code, one.why)
     sums = content_hash.combine(found) if hashes is not None and found else None
     return Change(made, come, gone, most, sums, ranges(kinds, found, negative))
 

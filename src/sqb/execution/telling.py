@@ -22,6 +22,7 @@ _WHY = {
     "affected_key": "the rows of the keys that changed are computed again",
     "partition_overwrite": "the partitions that changed are computed again",
     "bag_merge": "the exact change is applied row by row",
+    "top_merge": "the change is merged into the first rows of the order",
 }
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from sqb.refresh.block import Block, Lookup, Names, Plan, TableRef, ViewRef
 from sqb.refresh.ir import Constants, SetOperation, strange
+from sqb.refresh.ordering import first_rows
 from sqb.refresh.scope import Scope, by_name, expression
 from sqb.refresh.selects import select_plan
 from sqb.sql.fragments import Unsupported
@@ -18,10 +19,16 @@ from sqb.sql.query import Body, Query, Select, SetQuery, Values
 
 def build(sql: str, query: Query, lookup: Lookup) -> Plan:
     """The plan of a query."""
-    return _query(Block(sql, lookup, {}, None, Names(), _query), query)
+    block = Block(sql, lookup, {}, None, Names(), _query)
+    if query.first is None:
+        return _query(block, query)
+    plan = _query(block, msgspec.structs.replace(query, first=None))
+    return first_rows(sql, plan, query.body, query.first)
 
 
 def _query(block: Block, query: Query) -> Plan:
+    if query.first is not None:
+        raise Unsupported("LIMIT in a view", "LIMIT_ORDER")
     known = dict(block.ctes)
     for name, columns, inner in query.ctes:
         known[name.lower()] = (inner, columns, dict(known))

@@ -21,19 +21,21 @@ from sqb.refresh.ir import (
     Join,
     Node,
     SetOperation,
+    Top,
     Window,
     inputs,
     moved_constants,
     scans,
 )
 from sqb.refresh.reasons import Refused
-from sqb.refresh.strategies import Choice, Option
+from sqb.refresh.strategies import Choice, Option, not_linear
 
 _MB = 1_000_000
 #: Seconds for each megabyte that is read, shuffled and written, on a machine of two cores.
 _READ, _SHUFFLED, _WRITTEN = 0.008, 0.015, 0.025
 #: Seconds that a way takes before it reads a byte: it is made of so many jobs.
 _FIXED = {"full": 0.6, "append": 1.2, "group_merge": 3.0, "affected_key": 4.0, "bag_merge": 4.0}
+_FIXED |= {"top_merge": 3.0}
 #: A file of a table is taken to have this size.
 _FILE = 128 * _MB
 #: Runs of a way before they say more of it than the rebuilds do.
@@ -244,6 +246,12 @@ def _work(way: str, root: Node, sizes: Sizes) -> _Work | None:
         return _Work(read + others, shuffled + part * everything * heavy, target * part)
     if way == "group_merge":
         return _Work(read + others + target, shuffled + part * everything * heavy, written)
+    if isinstance(root, Top) and way == "top_merge":
+        read += others + target
+        if not_linear(root.child, frozenset(changed)) is not None:  # old and new rows of keys
+            read, shuffled = read + 2 * everything, shuffled + part * everything * (heavy + 1)
+        # rows that tie with the last one are looked for only if the change reaches it
+        return _Work(read, shuffled + part * everything, written)
     read += everything + target
     shuffled += part * (everything + target) * (heavy + 1)
     if way == "bag_merge":

@@ -13,11 +13,13 @@ from sqb.refresh.ir import (
     Constants,
     Explode,
     Expr,
+    Join,
     Node,
     Project,
     SetOperation,
     Single,
     Window,
+    expressions,
     inputs,
     output,
 )
@@ -63,8 +65,17 @@ def _visit(one: Node, other: Node, dated: set[Col]) -> None:
             for rows, others in zip(one.rows, other.rows, strict=True):
                 for col, mine, theirs in zip(output(one), rows, others, strict=True):
                     judge(col, mine, theirs)
+        case Join(), Join() if one.mark is not None:
+            read = frozenset(col for expr in expressions(one) for col in expr.columns)
+            if _matching(one) != _matching(other) or not read.isdisjoint(dated):
+                dated.add(one.mark)
         case Single(), Single():
             if one.child != other.child:
                 dated.add(one.column)
         case _:
             pass
+
+
+def _matching(node: Join) -> tuple[object, ...]:
+    """All that a match depends on beside the row itself."""
+    return node.right, node.equalities, node.residual

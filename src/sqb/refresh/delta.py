@@ -42,7 +42,7 @@ def delta_of(known: Derivation, node: Node) -> str:
             return _sum(known, node)
         case Join(kind="inner"):
             return join_delta(known, node)
-        case Join(kind="left" | "semi" | "anti") if not known.moves(node.right):
+        case Join(kind="left" | "semi" | "anti" | "mark") if not known.moves(node.right):
             right = known.script.state(node.right, "new")
             return joined(known, node, _need(known, node.left), right)
         case Single() | Aggregate(keys=()):

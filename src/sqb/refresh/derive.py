@@ -25,6 +25,7 @@ from sqb.refresh.ir import (
     Scan,
     SetOperation,
     Single,
+    Top,
     Window,
     column,
     columns,
@@ -149,6 +150,8 @@ class Derivation:
                 return self._join_keys(node, exprs, exact)
             case Single():
                 return self._single_keys(node, exprs, exact)
+            case Top():
+                raise NotDerivable("LIMIT_ORDER", "any row may push another out")
             case Scan() | Constants():
                 raise TypeError("a scan is row-wise, constants do not change")
 
@@ -320,6 +323,8 @@ class Derivation:
         if not self.moves(node):
             return None
         if id(node) not in self._deltas:
+            if isinstance(node, Top):
+                raise NotDerivable("LIMIT_ORDER", "any row may push another out")
             self._kept.append(node)
             self._deltas[id(node)] = delta_of(self, node)
         return self._deltas[id(node)]

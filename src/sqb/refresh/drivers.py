@@ -73,7 +73,7 @@ def _visit(
                         sets.setdefault(at[0], set()).add(at[1])
             for number, names in sets.items():
                 found[number].append(frozenset(names))
-        case Filter() | Explode() | Window() | Distinct() | Join(kind="semi" | "anti"):
+        case Filter() | Explode() | Window() | Distinct() | Join(kind="semi" | "anti" | "mark"):
             pass
         case _:
             # what is made from many rows is not a table that is looked up in

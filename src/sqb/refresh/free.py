@@ -21,6 +21,7 @@ from sqb.refresh.ir import (
     Scan,
     SetOperation,
     Single,
+    Top,
     Window,
     output,
     positions,
@@ -83,6 +84,25 @@ def free_choice(node: Node, types: Mapping[Col, str], keys: Keys | None) -> str 
             )
         case Join():
             return _join(node, types, keys)
+        case Top():
+            return "ties at LIMIT" if ties(node, types) else free_choice(node.child, types, None)
+
+
+def ties(node: Top, types: Mapping[Col, str]) -> bool:
+    """Can rows that differ be equal by the order, as far as the query tells?
+
+    Not where it orders by all results, or by all that groups are made by.
+    """
+    by = {one.expr.column for one in node.order}
+    if all(col in by and _told_apart(types.get(col)) for col in output(node)):
+        return False
+    below = node.child
+    if isinstance(below, Project):
+        by = {expr.column for col, expr in below.items if col in by}
+        below = below.child
+    while isinstance(below, Filter):
+        below = below.child
+    return not isinstance(below, Aggregate) or not all(col in by for col, _ in below.keys)
 
 
 def _join(node: Join, types: Mapping[Col, str], keys: Keys | None) -> str | None:
@@ -138,8 +158,13 @@ def _floating(kind: str | None) -> bool:
     return kind is None or kind in ("float", "double")
 
 
+def _told_apart(kind: str | None) -> bool:
+    """Are values that no order tells apart the same to the bit?"""
+    return kind is not None and not _floating(kind) and not _collated(kind) and "<" not in kind
+
+
 def _collated(kind: str | None) -> bool:
     return kind is not None and "collate" in kind.lower()
 
 
-__all__ = ["free_choice"]
+__all__ = ["free_choice", "ties"]

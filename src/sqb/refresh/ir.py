@@ -46,6 +46,17 @@ def column(col: Col) -> Expr:
     return Expr((col,))
 
 
+def joined(parts: Iterable[str | Col]) -> tuple[str | Col, ...]:
+    """The parts of an expression, texts that stand side by side as one."""
+    out: list[str | Col] = []
+    for part in parts:
+        if isinstance(part, str) and out and isinstance(out[-1], str):
+            out[-1] += part
+        else:
+            out.append(part)
+    return tuple(out)
+
+
 def columns(cols: Iterable[Col]) -> tuple[Expr, ...]:
     """Each column as an expression."""
     return tuple(column(col) for col in cols)
@@ -137,17 +148,21 @@ class Equality(msgspec.Struct, frozen=True):
     null_safe: bool = False
 
 
-JoinKind = Literal["inner", "left", "full", "semi", "anti"]
+JoinKind = Literal["inner", "left", "full", "semi", "anti", "mark"]
 
 
 class Join(msgspec.Struct, frozen=True):
-    """A join; a right join is a left join swapped, a cross join an inner one without conjuncts."""
+    """A join; a right join is a left join swapped, a cross join an inner one without conjuncts.
+
+    A mark join keeps every row of its left side, with whether the right one has a match beside it.
+    """
 
     kind: JoinKind
     left: Node
     right: Node
     equalities: tuple[Equality, ...] = ()
     residual: tuple[Expr, ...] = ()
+    mark: Col | None = None
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -204,6 +219,22 @@ class SetOperation(msgspec.Struct, frozen=True):
     columns: tuple[Col, ...]
 
 
+class Order(msgspec.Struct, frozen=True):
+    """What rows are ordered by, and where NULL stands."""
+
+    expr: Expr
+    descending: bool
+    nulls_first: bool
+
+
+class Top(msgspec.Struct, frozen=True):
+    """The first rows of the child by an order; it ends a query and stands nowhere else."""
+
+    child: Node
+    order: tuple[Order, ...]
+    count: int
+
+
 Node = (
     Scan
     | Constants
@@ -216,6 +247,7 @@ Node = (
     | Window
     | Distinct
     | SetOperation
+    | Top
 )
 
 
@@ -234,6 +266,8 @@ def output(node: Node) -> tuple[Col, ...]:
             return (*output(node.child), *node.made)
         case Join():
             left = output(node.left)
+            if node.mark is not None:
+                return (*left, node.mark)
             return left if node.kind in ("semi", "anti") else (*left, *output(node.right))
         case Aggregate():
             return (*(col for col, _ in node.keys), *(col for col, _ in node.calls))
@@ -241,7 +275,7 @@ def output(node: Node) -> tuple[Col, ...]:
             return (*output(node.child), *(item.column for item in node.items))
         case SetOperation():
             return node.columns
-        case Filter() | Distinct():
+        case Filter() | Distinct() | Top():
             return output(node.child)
 
 
@@ -296,6 +330,8 @@ def expressions(node: Node) -> tuple[Expr, ...]:
             return (*(expr for _, expr in node.keys), *calls)
         case Window():
             return tuple(expr for i in node.items for expr in (i.call.text, *i.partition))
+        case Top():
+            return tuple(one.expr for one in node.order)
 
 
 def strange(node: Node) -> Col | None:

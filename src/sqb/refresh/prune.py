@@ -24,6 +24,7 @@ from sqb.refresh.ir import (
     Scan,
     SetOperation,
     Single,
+    Top,
     Window,
     output,
 )
@@ -52,6 +53,8 @@ def _prune(node: Node, wanted: frozenset[Col]) -> Node:
         case Explode():
             below = _prune(node.child, (wanted | node.generator.columns) - set(node.made))
             return msgspec.structs.replace(node, child=below)
+        case Join() if node.mark is not None and node.mark not in wanted:
+            return _prune(node.left, wanted)
         case Join():
             used = wanted | _read(
                 [*(e.left for e in node.equalities), *(e.right for e in node.equalities)]
@@ -76,8 +79,8 @@ def _prune(node: Node, wanted: frozenset[Col]) -> Node:
             return node
         case Single():
             return Single(pruned(node.child), node.column)
-        case Distinct():
-            return Distinct(_prune(node.child, frozenset(output(node.child))))
+        case Distinct() | Top():
+            return msgspec.structs.replace(node, child=pruned(node.child))
         case SetOperation():
             one, two = (_prune(s, frozenset(output(s))) for s in (node.left, node.right))
             return msgspec.structs.replace(node, left=one, right=two)

@@ -31,6 +31,7 @@ CODES = {
     "KEY_NOT_IN_OUTPUT": "no output column tells which rows changed",
     "KEY_NOT_DERIVABLE": "the changed keys can't be derived from the changed rows",
     "WINDOW_WITHOUT_PARTITION": "a window function over all rows",
+    "LIMIT_ORDER": "`LIMIT` whose rows the table and the change do not tell",
     "NOT_IN_NULL": "`NOT IN` a query that may give NULL",
     "TYPE_NOT_COMPARABLE": "a column whose values can't be compared, such as a map",
     "CHEAPER_TO_REBUILD": "a rebuild is cheaper",

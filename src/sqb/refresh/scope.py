@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from sqb.refresh.ir import Col, Expr, column
+from sqb.refresh.ir import Col, Expr, column, joined
 from sqb.sql.fragments import CallUse, ColumnUse, Fragment, Unsupported
 
 
@@ -132,18 +132,8 @@ def expression(
     if len(done) == 1 and (done[0][0], done[0][1]) == (piece.start, piece.end):
         return done[0][2]
     inner = tuple(expression(sql, arg, resolve, calls, scalars, others) for arg in piece.coalesce)
-    return Expr(_joined(parts), inner)
+    return Expr(joined(parts), inner)
 
 
 def _covered(start: int, spans: Sequence[tuple[int, int, Expr]]) -> bool:
     return any(begin <= start < end for begin, end, _ in spans)
-
-
-def _joined(parts: Sequence[str | Col]) -> tuple[str | Col, ...]:
-    out: list[str | Col] = []
-    for part in parts:
-        if isinstance(part, str) and out and isinstance(out[-1], str):
-            out[-1] += part
-        else:
-            out.append(part)
-    return tuple(out)

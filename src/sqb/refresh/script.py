@@ -22,10 +22,12 @@ from sqb.refresh.ir import (
     Filter,
     Join,
     Node,
+    Order,
     Project,
     Scan,
     SetOperation,
     Single,
+    Top,
     Window,
     inputs,
     output,
@@ -180,6 +182,18 @@ def apply(node: Node, children: Sequence[str], weight: str | None = None) -> str
             left = _select([f"{mine} AS {col.name}" for mine, col in pairs], carried, children[0])
             right = _select(_names(node.right), carried, children[1])
             return f"{left} {word} {right}"
+        case Top():
+            head = _select(_names(node), [], children[0])
+            return f"{head} ORDER BY {ordered(node.order)} LIMIT {node.count}"
+
+
+def ordered(order: Iterable[Order]) -> str:
+    """What ORDER BY says."""
+    return ", ".join(
+        f"{text(one.expr)} {'DESC' if one.descending else 'ASC'}"
+        f" NULLS {'FIRST' if one.nulls_first else 'LAST'}"
+        for one in order
+    )
 
 
 def text(expr: Expr, where: Where | None = None) -> str:
@@ -222,6 +236,9 @@ _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN"}
 
 def _join(node: Join, children: Sequence[str], carried: Sequence[str]) -> str:
     left, right = children
+    if node.mark is not None:
+        asked = f"EXISTS (SELECT 1 FROM {right} WHERE {condition(node)}) AS {node.mark.name}"
+        return _select([*_names(node.left), asked], carried, left)
     head = _select(_names(node), carried, left)
     if node.kind in ("semi", "anti"):
         word = "" if node.kind == "semi" else "NOT "

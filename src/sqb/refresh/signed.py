@@ -9,38 +9,35 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
+from sqb.refresh.averages import AVERAGES, Average, average, averages, forbidden
+from sqb.refresh.first_rows import first_rows_change
 from sqb.refresh.ir import Aggregate, Call, Col, Expr, Node, columns, output
+from sqb.refresh.netting import (
+    Signed,
+    Target,
+    exact,
+    grouped_by,
+    kept_columns,
+    listed,
+    netted,
+    not_there,
+)
 from sqb.refresh.script import COPIES, WEIGHT, Script, text
-from sqb.refresh.strategies import AffectedKey, Append, BagMerge, GroupMerge, Option
-
-
-class Target(msgspec.Struct, frozen=True):
-    """The table as it stands: where it is read, what its columns are called, Spark's types."""
-
-    relation: str
-    names: tuple[str, ...]
-    types: tuple[str, ...]
-
-
-class Signed(msgspec.Struct, frozen=True):
-    """The step with the netted change, and the rows of it that must not be (None: all may).
-
-    The change has the target's columns, the weight of each row and, where rows go, how many
-    copies of it the target shall hold afterwards. ``broken`` is a condition in the target's own
-    names.
-    """
-
-    change: str
-    broken: str | None = None
-
+from sqb.refresh.strategies import (
+    AffectedKey,
+    Append,
+    BagMerge,
+    GroupMerge,
+    Option,
+    TopMerge,
+)
 
 #: How the value of a group and that of its change make the new value.
 _MERGED_BY = {
     "count": "SUM",
     "count_if": "SUM",
     "sum": "SUM",
+    "try_sum": "TRY_SUM",
     "min": "MIN",
     "max": "MAX",
     "bool_and": "BOOL_AND",
@@ -68,6 +65,8 @@ def signed_change(option: Option, script: Script, root: Node, target: Target) ->
             return Signed(netted(script, cols, [(option.rows, "1"), (going, "-1")], target))
         case GroupMerge():
             return _groups(option, script, root, standing, target)
+        case TopMerge():
+            return first_rows_change(option, script, root, standing, target)
 
 
 def _by_value(
@@ -79,7 +78,7 @@ def _by_value(
     keys = ", ".join(f"{col.name} AS k{i}" for i, col in enumerate(cols))
     gone = script.add("keys", f"SELECT DISTINCT {keys} FROM {net} WHERE {WEIGHT} < 0", (net,))
     there = script.among(root, standing, columns(cols), gone)
-    names, grouped, kept = _list(cols), _grouped(cols, target), _kept(cols, target)
+    names, grouped, kept = listed(cols), grouped_by(cols, target), kept_columns(cols, target)
     sql = (
         f"SELECT {kept}, SUM({WEIGHT}) AS {WEIGHT}, SUM({COPIES}) + SUM({WEIGHT}) AS {COPIES}"
         f" FROM (SELECT {names}, {WEIGHT}, 0 AS {COPIES} FROM {net}"
@@ -87,67 +86,7 @@ def _by_value(
         f" GROUP BY {grouped} HAVING SUM({WEIGHT}) <> 0"
     )
     change = script.add("change", sql, (net, there))
-    # the target does not hold what the change takes away
-    return Signed(change, f"{WEIGHT} < 0 AND {COPIES} < 0")
-
-
-def netted(
-    script: Script, cols: Sequence[Col], parts: Sequence[tuple[str, str]], target: Target
-) -> str:
-    """The rows of all parts with their weights, equal rows as one, those that cancel left out."""
-    names = _list(cols)
-    union = " UNION ALL ".join(
-        f"SELECT {names}, {weight} AS {WEIGHT} FROM {part}" for part, weight in parts
-    )
-    typed = [(col.name, kind) for col, kind in zip(cols, target.types, strict=True)]
-    return script.add("change", net(typed, union), [part for part, _ in parts])
-
-
-def net(columns: Sequence[tuple[str, str]], weighed: str, left: str = "<> 0") -> str:
-    """The rows of a query with weights, equal rows as one, those that cancel left out.
-
-    ``columns`` are names as SQL has them, with Spark's types; ``left`` says which weights stay.
-    """
-    names = ", ".join(name for name, _ in columns)
-    shadows = [exact(name, kind) for name, kind in columns]
-    grouped = ", ".join([names, *(shadow for shadow in shadows if shadow)])
-    same = ", ".join(f"{kept(name, kind)} AS {name}" for name, kind in columns)
-    return (
-        f"SELECT {same}, SUM({WEIGHT}) AS {WEIGHT},"
-        f" SUM(CASE WHEN {WEIGHT} > 0 THEN {WEIGHT} ELSE 0 END) AS {COPIES}"
-        f" FROM ({weighed}) AS sqb_all GROUP BY {grouped} HAVING SUM({WEIGHT}) {left}"
-    )
-
-
-def _grouped(cols: Sequence[Col], target: Target) -> str:
-    """What tells rows apart, also where Spark takes their values for equal."""
-    shadows = (exact(col.name, kind) for col, kind in zip(cols, target.types, strict=True))
-    return ", ".join([_list(cols), *(shadow for shadow in shadows if shadow)])
-
-
-def _kept(cols: Sequence[Col], target: Target) -> str:
-    """The columns of rows that were grouped, as they were."""
-    pairs = zip(cols, target.types, strict=True)
-    return ", ".join(f"{kept(col.name, kind)} AS {col.name}" for col, kind in pairs)
-
-
-def kept(value: str, kind: str) -> str:
-    """A value that rows were grouped by, as it was: Spark makes 0.0 of -0.0 there."""
-    if kind.lower() in ("float", "double"):
-        return (
-            f"CASE WHEN {exact(value, kind)} = '-0.0' THEN CAST('-0.0' AS {kind}) ELSE {value} END"
-        )
-    return value
-
-
-def exact(value: str, kind: str) -> str | None:
-    """What tells values apart that compare as equal: 0.0 and -0.0, collated strings."""
-    kind = kind.lower()
-    if kind in ("float", "double"):
-        return f"CAST({value} AS STRING)"
-    if kind.startswith("string") and "collate" in kind:
-        return f"CAST({value} AS BINARY)"
-    return None
+    return Signed(change, not_there(f"{WEIGHT} < 0 AND {COPIES} < 0"))
 
 
 def _groups(
@@ -171,19 +110,23 @@ def _groups(
         change = script.apply(node, [option.change])
     going = _touched(script, root, standing, change, keys) if keys else standing
     pairs = [*keys, *((col, mine) for col, mine, _ in calls)]
-    here = _list([col for col, _ in pairs])
+    here = listed([col for col, _ in pairs])
     arriving = ", ".join(f"{mine.name} AS {col.name}" for col, mine in pairs)
     both = (
         f"SELECT {here}, 1 AS {_STANDS} FROM {going}"
         f" UNION ALL SELECT {arriving}, 0 AS {_STANDS} FROM {change}"
     )
     counts = {call.arguments: col for col, _, call in calls if call.function == "count"}
+    shown_as = {mine: col for col, mine, _ in calls}
+    averaged = {shown_as[mine]: found for mine, found in averages(node).items()}
     looked = {} if keys or not option.signed else _has_values(script, node, counts)
     grouped = ", ".join(col.name for col, _ in keys)
     items = [
         *(f"{col.name} AS {_NEW}{col.name}" for col, _ in keys),
         *(
-            _merged(col, call, kinds, counts, looked, signed=option.signed)
+            _averaged(col, averaged[col], shown_as, kinds)
+            if col in averaged
+            else _merged(col, call, kinds, counts, looked, signed=option.signed)
             for col, _, call in calls
         ),
         *(
@@ -214,11 +157,16 @@ def _groups(
         f" AND NOT ({_STANDS} = 1 AND {left} AND {same})",
         (merged,),
     )
-    if total is None:
-        return Signed(net)
-    # the target does not hold what the change takes away
-    count = target.names[cols.index(total)]
-    return Signed(net, f"{WEIGHT} > 0 AND {count} < 0")
+    names = dict(zip(cols, target.names, strict=True))
+    named = {mine: names[col] for mine, col in shown_as.items()}
+    unless = [
+        one
+        for col, found in averaged.items()
+        for one in forbidden(found, kinds[col], named, names[col])
+    ]
+    if total is not None:
+        unless += not_there(f"{WEIGHT} > 0 AND {names[total]} < 0")
+    return Signed(net, tuple(unless))
 
 
 #: Names beside those of columns: what a group becomes, what it is, whether it is, which of the two.
@@ -272,12 +220,19 @@ def _merged(
 ) -> str:
     value = f"{_MERGED_BY[call.function]}({col.name})"
     kept = counts.get(call.arguments)
-    if signed and call.function == "sum" and kept is not None:
+    if signed and call.function in ("sum", "try_sum") and kept is not None:
         value = f"CASE WHEN SUM({kept.name}) = 0 THEN NULL ELSE {value} END"
     elif call.arguments in looked:
         place = list(looked).index(call.arguments)
         value = f"CASE WHEN MAX(n{place}) = 0 THEN NULL ELSE {value} END"
     return f"CAST({value} AS {kinds[col]}) AS {_NEW}{col.name}"
+
+
+def _averaged(
+    col: Col, found: Average, shown_as: Mapping[Col, Col], kinds: Mapping[Col, str]
+) -> str:
+    total, count = f"TRY_SUM({shown_as[found.total].name})", f"SUM({shown_as[found.count].name})"
+    return f"CAST({average(total, count, kinds[col])} AS {kinds[col]}) AS {_NEW}{col.name}"
 
 
 def _signed_groups(node: Aggregate, change: str, kinds: Mapping[Col, str]) -> str:
@@ -290,14 +245,17 @@ def _signed_groups(node: Aggregate, change: str, kinds: Mapping[Col, str]) -> st
             tests = " AND ".join(f"({text(a)}) IS NOT NULL" for a in call.arguments)
             value = f"CASE WHEN {tests} THEN {WEIGHT} ELSE 0 END" if tests else WEIGHT
             items.append(f"SUM({value}) AS {col.name}")
+        elif call.function in AVERAGES:  # follows from the sum and the count
+            items.append(f"CAST(NULL AS {kinds[col]}) AS {col.name}")
         else:
             value = text(call.arguments[0])
             less = negated(value, kinds[col])
+            function = _MERGED_BY[call.function]
             items.append(
-                f"SUM(CASE WHEN {WEIGHT} < 0 THEN {less} ELSE ({value}) END) AS {col.name}"
+                f"{function}(CASE WHEN {WEIGHT} < 0 THEN {less} ELSE ({value}) END) AS {col.name}"
             )
     sql = f"SELECT {', '.join(items)} FROM (SELECT {below} FROM {change}) AS sqb_d"
-    return f"{sql} GROUP BY {_list([col for col, _ in node.keys])}" if node.keys else sql
+    return f"{sql} GROUP BY {listed([col for col, _ in node.keys])}" if node.keys else sql
 
 
 #: Spark keeps so many digits of a decimal that it negates.
@@ -319,7 +277,3 @@ def negated(value: str, kind: str) -> str:
         f" THEN -({value}) ELSE CAST(CASE WHEN ({value}) < 0 THEN SUBSTRING({text}, 2)"
         f" ELSE CONCAT('-', {text}) END AS {kind}) END"
     )
-
-
-def _list(cols: Sequence[Col]) -> str:
-    return ", ".join(col.name for col in cols)

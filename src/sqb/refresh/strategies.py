@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from sqb.refresh.averages import AVERAGES, averages, not_averaged
 from sqb.refresh.build import Plan
 from sqb.refresh.changes import TableChange
 from sqb.refresh.derive import Derivation, NotDerivable, candidates, moves
-from sqb.refresh.free import free_choice
+from sqb.refresh.free import free_choice, ties
 from sqb.refresh.ir import (
     Aggregate,
     Col,
@@ -26,6 +27,7 @@ from sqb.refresh.ir import (
     Project,
     Scan,
     SetOperation,
+    Top,
     Window,
     columns,
     moved_constants,
@@ -76,7 +78,18 @@ class BagMerge(msgspec.Struct, frozen=True):
     name: str = "bag_merge"
 
 
-Option = Append | GroupMerge | AffectedKey | BagMerge
+class TopMerge(msgspec.Struct, frozen=True):
+    """Merge ``change``, that of all rows in the order, into the first ones.
+
+    ``looked`` says that rows which tie with the last one are looked for in the sources.
+    """
+
+    change: str
+    looked: bool
+    name: str = "top_merge"
+
+
+Option = Append | GroupMerge | AffectedKey | BagMerge | TopMerge
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -116,8 +129,10 @@ def choose(situation: Situation, script: Script) -> Choice:
     """Try every way, the cheapest kind first."""
     options: list[Option] = []
     rejected: list[Rejected] = []
-    for rule in (_append, _group_merge, _affected_key, _bag_merge):
-        whole = _not_all_of(situation.plan.root)
+    root = situation.plan.root
+    rules = _FIRST_ROWS if isinstance(root, Top) else _RULES
+    for rule in rules:
+        whole = _not_all_of(root)
         found = rule(situation, Derivation(script, situation.changed, situation.old, whole))
         if isinstance(found, Rejected):
             rejected.append(found)
@@ -129,7 +144,7 @@ def choose(situation: Situation, script: Script) -> Choice:
 def _not_all_of(root: Node) -> Callable[[Node], bool]:
     """Nodes of which two evaluations are less than the whole query twice."""
     spine = [root]
-    while isinstance(spine[-1], Project | Filter | Distinct | Explode | Window):
+    while isinstance(spine[-1], Project | Filter | Distinct | Explode | Window | Top):
         spine.append(spine[-1].child)
     return lambda node: all(node is not one for one in spine)
 
@@ -161,6 +176,22 @@ def _bag_merge(situation: Situation, derivation: Derivation) -> BagMerge | Rejec
         return refused
     change = _change(derivation, root, "bag_merge")
     return change if isinstance(change, Rejected) else BagMerge(change)
+
+
+def _top_merge(situation: Situation, derivation: Derivation) -> TopMerge | Rejected:
+    name, root = "top_merge", situation.plan.root
+    if not isinstance(root, Top):
+        return Rejected(name, "UNSUPPORTED", "the query does not end in ORDER BY and LIMIT")
+    free = free_choice(root.child, situation.types, None)
+    if free is not None:
+        return Rejected(name, "FREE_CHOICE", free)
+    refused = _incomparable(situation, name)
+    if refused is not None:
+        return refused
+    change = _change(derivation, root.child, name)
+    if isinstance(change, Rejected):
+        return change
+    return TopMerge(change, ties(root, situation.types))
 
 
 def _incomparable(situation: Situation, name: str) -> Rejected | None:
@@ -233,7 +264,15 @@ def not_mergeable(
 ) -> tuple[str, str] | None:
     """Why the aggregates of a change can't be merged into groups: a code and a sentence."""
     able = _SHRINKING if signed else _GROWING
+    totals = {found.total for found in averages(node).values()}
     for col, call in node.calls:
+        if col in totals:  # told by the average whether it has a value, and which type
+            continue
+        if call.function in AVERAGES:
+            refused = not_averaged(node, col, types)
+            if refused is not None:
+                return refused
+            continue
         if call.function not in able or (signed and call.filtered):
             return "AGG_NOT_MERGEABLE", call.function
         if call.function == "sum" and not types.get(col, "").startswith(_WHOLE_NUMBERS):
@@ -316,6 +355,12 @@ def _change(derivation: Derivation, node: Node, name: str) -> str | Rejected:
     return change or Rejected(name, "NO_SOURCE_CHANGED", "nothing changed")
 
 
+#: The ways to bring a table up to date, and the one for a table of first rows.
+Rule = Callable[[Situation, Derivation], "Option | Rejected"]
+_RULES: tuple[Rule, ...] = (_append, _group_merge, _affected_key, _bag_merge)
+_FIRST_ROWS: tuple[Rule, ...] = (_top_merge,)
+
+
 def not_linear(node: Node, changed: frozenset[str]) -> str | None:
     """The first node on the way from a changed table to the result whose change is not just the
     node applied to the change; None: there is none."""
@@ -330,7 +375,7 @@ def not_linear(node: Node, changed: frozenset[str]) -> str | None:
             return not_linear(node.left, changed) or not_linear(node.right, changed)
         case Join(kind="inner"):
             return not_linear(node.left, changed) or not_linear(node.right, changed)
-        case Join(kind="left" | "semi" | "anti"):
+        case Join(kind="left" | "semi" | "anti" | "mark"):
             if moves(node.right, changed):
                 return f"a {node.kind} join whose other side changed"
             return not_linear(node.left, changed)
@@ -345,6 +390,7 @@ _WORDS = {
     "SetOperation": "a set operation",
     "Join": "a full join",
     "Single": "a scalar sub-query",
+    "Top": "LIMIT",
 }
 
 

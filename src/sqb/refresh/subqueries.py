@@ -1,4 +1,4 @@
-"""WHERE and the sub-queries in it: EXISTS and IN as joins, scalar sub-queries as values."""
+"""WHERE and sub-queries: EXISTS and IN as joins or marks of rows, others as values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sqb.refresh.ir import (
 from sqb.refresh.joins import Conditions, equality, push, reorder
 from sqb.refresh.relations import condition, from_clause, no_calls
 from sqb.refresh.scope import Scope, by_name, expression
-from sqb.sql.fragments import CallUse, Nested, Unsupported
+from sqb.sql.fragments import CallUse, Fragment, Nested, Unsupported
 from sqb.sql.query import Conjunct, Query, Select
 
 #: What an aggregate is where there are no rows.
@@ -54,7 +54,7 @@ def where(block: Block, node: Node, scope: Scope, conjuncts: Sequence[Conjunct])
     for conjunct in conjuncts:
         if conjunct.expr is not None and conjunct.expr.queries:
             no_calls(conjunct.expr)
-            node, values = scalars(block, node, scope, conjunct.expr.queries)
+            node, values = scalars(block, node, scope, conjunct.expr.queries, condition=True)
             predicate = expression(block.sql, conjunct.expr, by_name(scope), scalars=values)
             node = Filter(node, predicate)
         elif conjunct.query is not None:
@@ -76,19 +76,28 @@ class _Inside(msgspec.Struct, frozen=True):
 def _matched(block: Block, node: Node, scope: Scope, conjunct: Conjunct, query: Query) -> Node:
     """EXISTS and IN as a semi join, NOT EXISTS and NOT IN as anti joins."""
     inside = _inside(block, node, scope, query)
-    values = tuple(expression(block.sql, v, by_name(scope)) for v in conjunct.values)
-    if any(v.calls or v.queries for v in conjunct.values):
-        raise Unsupported("IN of an aggregate or a sub-query")
-    if values and len(values) != len(inside.values):
-        raise Unsupported("IN of different widths")
-    pairs = list(zip(values, inside.values, strict=False))
+    pairs = _pairs(block, scope, conjunct.values, inside)
     if conjunct.negated and pairs:
-        return _not_in(block, node, inside, pairs)
+        for right, conditions in _not_in_joins(block, node, inside, pairs):
+            node = Join("anti", node, right, *conditions.parts)
+        return node
     conditions = inside.tied
     for mine, theirs in pairs:
         conditions = _same(conditions, mine, theirs, node, inside.node)
     kind: JoinKind = "anti" if conjunct.negated else "semi"
     return Join(kind, node, inside.node, *conditions.parts)
+
+
+def _pairs(
+    block: Block, scope: Scope, values: Sequence[Fragment], inside: _Inside
+) -> list[tuple[Expr, Expr]]:
+    """What IN compares: the values on its left with those that are selected."""
+    if any(v.calls or v.queries for v in values):
+        raise Unsupported("IN of an aggregate or a sub-query")
+    mine = [expression(block.sql, v, by_name(scope)) for v in values]
+    if mine and len(mine) != len(inside.values):
+        raise Unsupported("IN of different widths")
+    return list(zip(mine, inside.values, strict=False))
 
 
 def _same(conditions: Conditions, mine: Expr, theirs: Expr, left: Node, right: Node) -> Conditions:
@@ -98,8 +107,10 @@ def _same(conditions: Conditions, mine: Expr, theirs: Expr, left: Node, right: N
     return conditions.with_residual(Expr(("(", *mine.parts, ") = (", *theirs.parts, ")")))
 
 
-def _not_in(block: Block, node: Node, inside: _Inside, pairs: Sequence[tuple[Expr, Expr]]) -> Node:
-    """NOT IN keeps a row that no row inside equals or might equal.
+def _not_in_joins(
+    block: Block, node: Node, inside: _Inside, pairs: Sequence[tuple[Expr, Expr]]
+) -> list[tuple[Node, Conditions]]:
+    """What a row must not match for NOT IN: a row inside that equals it, or might.
 
     NULL might equal anything. So three kinds of rows go: those that are equal to one inside,
     all where one inside is NULL, and those that are NULL themselves unless there is none inside.
@@ -110,14 +121,17 @@ def _not_in(block: Block, node: Node, inside: _Inside, pairs: Sequence[tuple[Exp
         for one, two in pairs:
             test = Expr(("((", *one.parts, ") = (", *two.parts, ")) IS NOT FALSE"))
             tied = tied.with_residual(test)
-        return Join("anti", node, inside.node, *tied.parts)
+        return [(inside.node, tied)]
     equal = _same(tied, mine, theirs, node, inside.node)
-    node = Join("anti", node, inside.node, *equal.parts)
     nulls = Filter(inside.node, Expr(("(", *theirs.parts, ") IS NULL")))
-    known, ties = _tied_only(block, nulls, tied)
-    node = Join("anti", node, known, ties)
-    known, ties = _tied_only(block, inside.node, tied)
-    return Join("anti", node, known, ties, (Expr(("(", *mine.parts, ") IS NULL")),))
+    without, ties = _tied_only(block, nulls, tied)
+    known, others = _tied_only(block, inside.node, tied)
+    unknown = Expr(("(", *mine.parts, ") IS NULL"))
+    return [
+        (inside.node, equal),
+        (without, Conditions(ties)),
+        (known, Conditions(others, (unknown,))),
+    ]
 
 
 def _tied_only(block: Block, node: Node, tied: Conditions) -> tuple[Node, tuple[Equality, ...]]:
@@ -177,19 +191,57 @@ def _rows(inner: Block, outer: Node, select: Select) -> tuple[Node, Scope, list[
     return where(inner, node, seen, own), seen, tied
 
 
+def _flag(block: Block, node: Node, scope: Scope, nested: Nested) -> tuple[Node, Expr]:
+    """The rows with marks, and what of the marks says that EXISTS, IN or NOT IN is true."""
+    inside = _inside(block, node, scope, nested.query)
+    pairs = _pairs(block, scope, nested.values, inside)
+    if not nested.negated:
+        conditions = inside.tied
+        for mine, theirs in pairs:
+            conditions = _same(conditions, mine, theirs, node, inside.node)
+        node, found = _marked(block, node, inside.node, conditions)
+        return node, column(found)
+    marks: list[Expr] = []
+    for right, conditions in _not_in_joins(block, node, inside, pairs):
+        node, found = _marked(block, node, right, conditions)
+        marks.append(column(found))
+    parts = [part for mark in marks for part in (" AND NOT ", *mark.parts)]
+    return node, Expr(("NOT ", *parts[1:]))
+
+
+def _marked(block: Block, node: Node, right: Node, conditions: Conditions) -> tuple[Node, Col]:
+    mark = block.fresh()
+    return Join("mark", node, right, *conditions.parts, mark), mark
+
+
 # Scalar sub-queries
 
 
 def scalars(
-    block: Block, node: Node, scope: Scope | None, queries: Iterable[Nested]
+    block: Block,
+    node: Node,
+    scope: Scope | None,
+    queries: Iterable[Nested],
+    *,
+    condition: bool = False,
 ) -> tuple[Node, dict[int, Expr]]:
     """The rows with the value of each sub-query beside them, and what the values are.
 
-    Without a scope nothing of the row is seen inside: it is that of a group.
+    Without a scope nothing of the row is seen inside: it is that of a group. ``condition`` says
+    that the sub-queries stand in one, so that NULL is as good as FALSE for its whole.
     """
     found: dict[int, Expr] = {}
     for nested in queries:
         if nested.start in found:
+            continue
+        if nested.asks != "value":
+            if scope is None:
+                raise Unsupported("EXISTS or IN beside GROUP BY")
+            if nested.asks == "in" and nested.matters == "value":
+                raise Unsupported("IN as a value")
+            if nested.asks == "in" and nested.matters == "whole" and not condition:
+                raise Unsupported("IN as a value")
+            node, found[nested.start] = _flag(block, node, scope, nested)
             continue
         try:
             plan = block.query(nested.query)

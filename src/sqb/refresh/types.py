@@ -62,7 +62,10 @@ def _learn(node: Node, of: ColumnType, found: dict[Col, str]) -> None:
             for col, left, right in sides:
                 same = found.get(left) == found.get(right)
                 _note(found, col, found.get(left) if same else None)
-        case Join() | Explode() | _:
+        case Join():
+            if node.mark is not None:
+                found[node.mark] = "boolean"
+        case Explode() | _:
             pass
 
 
@@ -81,13 +84,15 @@ def _called(call: Call, found: dict[Col, str]) -> str | None:
         return None
     if call.function in ("min", "max"):
         return kind
-    if call.function != "sum":
+    if call.function not in ("sum", "try_sum", "avg", "mean"):
         return None
-    if kind in _WHOLE:
+    if kind in _WHOLE and call.function in ("sum", "try_sum"):
         return "bigint"
-    if kind in _FLOATING:
+    if kind in _WHOLE | _FLOATING:
         return "double"
     decimal = _DECIMAL.fullmatch(kind)
     if decimal is None:
         return None
+    if call.function in ("avg", "mean"):
+        return f"decimal({min(int(decimal[1]) + 4, 38)},{min(int(decimal[2]) + 4, 38)})"
     return f"decimal({min(int(decimal[1]) + 10, 38)},{decimal[2]})"

@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 
 from sqb.sql.functions import AGGREGATES, GENERATORS, SCALARS, SYNTAX, WINDOWS
+from sqb.sql.nested import Asks, Matters, Place, Unreadable, sub_queries
 from sqb.sql.tokens import Tokens, dialect
 
 if TYPE_CHECKING:
@@ -37,11 +38,18 @@ class ColumnUse(msgspec.Struct, frozen=True):
 
 
 class Nested(msgspec.Struct, frozen=True):
-    """A scalar sub-query in an expression, parentheses and all."""
+    """A sub-query in an expression, with all that asks for it.
+
+    ``values`` stand on the left of IN; ``matters`` says where NULL is as good as FALSE.
+    """
 
     start: int
     end: int
     query: Query
+    asks: Asks = "value"
+    values: tuple[Fragment, ...] = ()
+    negated: bool = False
+    matters: Matters = "value"
 
 
 class CallUse(msgspec.Struct, frozen=True):
@@ -138,10 +146,10 @@ def fragment(tokens: Tokens, begin: int, stop: int, read: ReadQuery) -> Fragment
     text = tokens.sql[start:end]
     if "/*+" in text:
         raise Unsupported("a hint inside an expression")
-    places = _sub_queries(tokens, begin, stop)
+    places = _places(tokens, begin, stop)
     queries: list[Nested] = []
-    for a, b in places:
-        found = Nested(tokens.parsed[a].start, tokens.parsed[b].end + 1, read(a + 1, b))
+    for place in places:
+        found = _nested(tokens, place, read)
         blank = "NULL".ljust(found.end - found.start)
         text = text[: found.start - start] + blank + text[found.end - start :]
         queries.append(found)
@@ -152,7 +160,7 @@ def fragment(tokens: Tokens, begin: int, stop: int, read: ReadQuery) -> Fragment
         if not isinstance(node, _ALLOWED):
             raise Unsupported(type(node).__name__)
     columns = tuple(sorted((_column(c, start) for c in tree.find_all(exp.Column)), key=_start))
-    expression = _Expression(tokens, places, read)
+    expression = _Expression(tokens, [(place.begin, place.closed) for place in places], read)
     calls = tuple(_filled(call, columns, queries) for call in expression.calls(begin, stop))
     return Fragment(
         start,
@@ -165,28 +173,31 @@ def fragment(tokens: Tokens, begin: int, stop: int, read: ReadQuery) -> Fragment
     )
 
 
-def _sub_queries(tokens: Tokens, begin: int, stop: int) -> list[tuple[int, int]]:
-    """Where scalar sub-queries open and close."""
-    found: list[tuple[int, int]] = []
-    at = begin
-    while at < stop:
-        following = tokens.raws[at + 1].upper() if at + 1 < stop else ""
-        if tokens.raws[at] != "(" or following not in ("SELECT", "WITH"):
-            at += 1
-            continue
-        before = tokens.raws[at - 1].upper() if at > begin else ""
-        if before.replace("_", "a").isalnum() and before not in _BEFORE_A_SCALAR:
-            raise Unsupported(f"a sub-query behind {before}")
-        close = _partner(tokens, at, stop)
-        found.append((at, close))
-        at = close + 1
-    return found
+def _places(tokens: Tokens, begin: int, stop: int) -> list[Place]:
+    """Where the sub-queries of an expression stand."""
+    if not any(raw.upper() in ("SELECT", "WITH") for raw in tokens.raws[begin:stop]):
+        return []
+    words = [" ".join(raw.upper().split()) for raw in tokens.raws[:stop]]
+    try:
+        return sub_queries(words, begin, stop)
+    except Unreadable as error:
+        raise Unsupported(str(error)) from error
 
 
-#: Words behind which a sub-query is a value.
-_BEFORE_A_SCALAR = frozenset(
-    {"AND", "OR", "NOT", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "LIKE", "DIV", "DISTINCT"}
-)
+def _nested(tokens: Tokens, place: Place, read: ReadQuery) -> Nested:
+    begin, stop = place.left
+    if begin < stop and tokens.raws[begin] == "(" and _partner(tokens, begin, stop) == stop - 1:
+        begin, stop = begin + 1, stop - 1
+    sides = _split(tokens, begin, stop) if place.asks == "in" else []
+    return Nested(
+        tokens.parsed[place.begin].start,
+        tokens.parsed[place.closed].end + 1,
+        read(place.opened + 1, place.closed),
+        place.asks,
+        tuple(fragment(tokens, one, two, read) for one, two in sides),
+        place.negated,
+        place.matters,
+    )
 
 
 def _filled(call: CallUse, columns: tuple[ColumnUse, ...], queries: list[Nested]) -> CallUse:

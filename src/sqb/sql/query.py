@@ -114,8 +114,27 @@ class Values(msgspec.Struct, frozen=True):
 Body = Select | SetQuery | Values
 
 
+class Sorted(msgspec.Struct, frozen=True):
+    """One entry of ORDER BY."""
+
+    expr: Fragment
+    descending: bool
+    nulls_first: bool
+
+
+class FirstRows(msgspec.Struct, frozen=True):
+    """ORDER BY with LIMIT: so many rows by this order."""
+
+    order: tuple[Sorted, ...]
+    count: int
+
+
 class Query(msgspec.Struct, frozen=True):
-    """A query with its CTEs; ``ctes`` are seen by those after them and by the body."""
+    """A query with its CTEs; ``ctes`` are seen by those after them and by the body.
+
+    ``first`` is set where a whole text ends in ORDER BY and LIMIT.
+    """
 
     ctes: tuple[tuple[str, tuple[str, ...], Query], ...]
     body: Body
+    first: FirstRows | None = None

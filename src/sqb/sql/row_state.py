@@ -53,6 +53,8 @@ def split_groups(tokens: Tokens, constants: Iterable[BoundConstant], relation: s
         raise Whole(f"a table does not keep all that {word} tells")
     try:
         query = structure(read)
+        if query.first is not None:
+            raise Whole("LIMIT needs the rows of all groups")
         if not isinstance(query.body, Select):
             raise Whole("it does not end in GROUP BY")
         return _Splitter(tokens.sql, read, query.body).split(relation)

@@ -1,7 +1,8 @@
 """The aggregates that the groups of a split query hold, so that all it computes follows from them.
 
 Counts and sums take rows in and give rows up; so FILTER and COUNT_IF are written as what is counted
-or added. What can't be kept up by either is refused here.
+or added, and an average is kept beside the sum and the count that it follows from. What can't be
+kept up by them is refused here.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ Part = str | tuple[int, int]
 TokensOf = Callable[[int, int], Sequence[object]]
 
 _BOTH_WAYS = frozenset({"count", "sum"})
+_AVERAGES = frozenset({"avg", "mean"})
 _GROWING = frozenset(
     {"min", "max", "bool_and", "bool_or", "every", "some", "any", "bit_and", "bit_or"}
 )
@@ -52,7 +54,11 @@ class Aggregates:
         for call in dict.fromkeys(calls):
             kept = self._of[call] = self._kept(call)
             beside = [kept]
-            if kept.function == "sum":  # tells when the sum is one of nothing
+            if kept.function == "avg":  # an average follows from these
+                # adding up whole numbers may overflow where averaging them does not
+                beside.append(Kept("try_sum", kept.told, ("TRY_SUM(", *kept.parts[1:])))
+                beside.append(_large(kept))
+            if kept.function in ("sum", "avg"):  # tells when the sum is one of nothing
                 beside.append(Kept("count", kept.told, ("COUNT(", *kept.parts[1:])))
             for one in beside:
                 found.setdefault((one.function, one.told), one)
@@ -74,6 +80,8 @@ class Aggregates:
         if None in made or sorted(places) != list(range(keys)):
             return False
         calls = [one for one in made if isinstance(one, CallUse)]
+        if any(self._of[call].function == "avg" for call in calls):
+            return False
         if not merges:
             return True
         if any(call.filtered or call.name not in _BOTH_WAYS for call in calls):
@@ -86,9 +94,7 @@ class Aggregates:
         shown = call.name.upper()
         if call.distinct:
             raise Whole(f"{shown}(DISTINCT) needs all values of a group")
-        if call.name in ("avg", "mean"):
-            raise Whole(f"{shown} is rounded by rules of its own; SUM(x) / COUNT(x) is kept")
-        if call.ordered or call.name not in _BOTH_WAYS | _GROWING | {"count_if"}:
+        if call.ordered or call.name not in _BOTH_WAYS | _GROWING | _AVERAGES | {"count_if"}:
             raise Whole(f"{shown} can't be kept up from what changed")
         if call.queries or any(argument.calls for argument in call.arguments):
             raise Whole(f"{shown} works on a sub-query or another aggregate")
@@ -98,15 +104,17 @@ class Aggregates:
         if call.name == "count" and not call.arguments:
             return ALL if test is None else self._cases("count", test, None)
         if test is None:
+            if call.name in _AVERAGES and len(call.arguments) != 1:
+                raise Whole(f"{shown} of several values")
             parts: list[Part] = [f"{shown}("]
             told: list[object] = []
             for n, argument in enumerate(call.arguments):
                 parts += [", "] * (n > 0) + [(argument.start, argument.end)]
                 told += [",", *self.tokens_of(argument.start, argument.end)]
-            return Kept(call.name, tuple(told), (*parts, ")"))
+            return Kept(_kind(call), tuple(told), (*parts, ")"))
         if len(call.arguments) != 1:
             raise Whole(f"{shown} of several values with FILTER")
-        return self._cases(call.name, test, call.arguments[0])
+        return self._cases(_kind(call), test, call.arguments[0])
 
     def _counted_if(self, call: CallUse, test: tuple[int, int] | None) -> Kept:
         (argument,) = call.arguments
@@ -134,6 +142,17 @@ class Aggregates:
         inside.need("WHERE")
         last = self.read.parsed[inside.stop - 1]
         return starts[inside.at], last.end + 1
+
+
+def _kind(call: CallUse) -> str:
+    return "avg" if call.name in _AVERAGES else call.name
+
+
+def _large(average: Kept) -> Kept:
+    """How many values are beyond 2^52: Spark averages whole numbers as doubles."""
+    end = f" AS DOUBLE) NOT BETWEEN -{1 << 52} AND {1 << 52} THEN 1 END)"
+    parts = ("COUNT(CASE WHEN CAST((", *average.parts[1:], end)
+    return Kept("count", ("LARGE", *average.told), parts)
 
 
 def fresh(letter: str, taken: set[str], first: str = "1") -> str:

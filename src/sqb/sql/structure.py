@@ -15,6 +15,7 @@ from sqb.sql.query import (
     Body,
     Conjunct,
     Derived,
+    FirstRows,
     Item,
     Joined,
     JoinWord,
@@ -24,6 +25,7 @@ from sqb.sql.query import (
     Select,
     SetQuery,
     SetWord,
+    Sorted,
     Table,
     Values,
 )
@@ -45,7 +47,10 @@ def structure(tokens: Tokens) -> Query:
     count = len(tokens.raws)
     while count and tokens.raws[count - 1] == ";":
         count -= 1
-    return _Reader(tokens, 0, count).whole()
+    reader = _Reader(tokens, 0, count)
+    query = reader.query(outermost=True)
+    reader.end()
+    return query
 
 
 class _Reader(Conditions):
@@ -53,7 +58,7 @@ class _Reader(Conditions):
 
     # Queries
 
-    def query(self) -> Query:
+    def query(self, *, outermost: bool = False) -> Query:
         ctes: list[tuple[str, tuple[str, ...], Query]] = []
         if self.take("WITH"):
             if self.word() == "RECURSIVE":
@@ -66,13 +71,38 @@ class _Reader(Conditions):
                 if not self.take(","):
                     break
         body = self._union()
+        first = None
         if self.take("ORDER BY"):
-            self.until({"LIMIT", "OFFSET"})  # a table has no order
+            order = self.until({"LIMIT", "OFFSET"})  # a table has no order
+            if outermost and self.word() == "LIMIT":
+                first = self._first_rows(order)
         if self.word() in ("LIMIT", "OFFSET"):
             raise Unsupported(self.word(), "LIMIT_ORDER")
         if self.at < self.stop:
             raise Unsupported(self.word())
-        return Query(tuple(ctes), body)
+        return Query(tuple(ctes), body, first)
+
+    def _first_rows(self, order: _Reader) -> FirstRows:
+        """ORDER BY and the LIMIT that stands here."""
+        count = self.word(1)
+        if not count.isdecimal() or int(count) == 0:
+            raise Unsupported(f"LIMIT {count}", "LIMIT_ORDER")
+        self.at += 2
+        return FirstRows(tuple(part._sorted() for part in order.split(",")), int(count))
+
+    def _sorted(self) -> Sorted:
+        """An expression with its direction; without one, as Spark takes it."""
+        words, stop = self._words(), self.stop
+        nulls = ""
+        if words[-2:] in (["NULLS", "FIRST"], ["NULLS", "LAST"]):
+            nulls, words, stop = words[-1], words[:-2], stop - 2
+        descending = words[-1:] == ["DESC"]
+        if words[-1:] in (["ASC"], ["DESC"]):
+            words, stop = words[:-1], stop - 1
+        if words in (["ALL"], []):
+            raise Unsupported("ORDER BY ALL", "LIMIT_ORDER")
+        nulls_first = nulls == "FIRST" if nulls else not descending
+        return Sorted(self.span(self.at, stop), descending, nulls_first)
 
     def _names(self) -> tuple[str, ...]:
         return tuple(part.name() for part in self.inner().split(","))

@@ -89,3 +89,23 @@ SELECT s.id, t.name FROM raw.sales s CROSS JOIN raw.still t WHERE s.g = 5
 -- more: a hint is not a source
 -- by: rows | full:UNSUPPORTED, rows | full:UNSUPPORTED, rows | full:UNSUPPORTED, rows | full:UNSUPPORTED, rows | full:UNSUPPORTED
 SELECT /*+ BROADCAST(d) */ s.id, d.name FROM raw.sales s JOIN raw.dims d ON s.k = d.k
+
+-- case: a sub-query that is one of two conditions
+-- by: append, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
+SELECT id, g FROM raw.sales s WHERE s.v > 8 OR EXISTS (SELECT 1 FROM raw.dims d WHERE d.k = s.k AND d.lo > 1)
+
+-- case: whether there is a match, as a value
+-- by: append, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
+SELECT id, EXISTS (SELECT 1 FROM raw.dims d WHERE d.k = s.k AND d.lo < s.v) AS known FROM raw.sales s
+
+-- early: not among the values of a sub-query, in one of two conditions
+-- by: append, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
+SELECT id, k FROM raw.sales WHERE s = 'a' OR k NOT IN (SELECT k FROM raw.dims WHERE lo > 0)
+
+-- more: among the values of a sub-query, inside an aggregate
+-- by: group_merge, affected_key, affected_key, affected_key, rows
+SELECT g, count(*) AS n, sum(CASE WHEN k IN (SELECT k FROM raw.dims WHERE name < 'p') THEN v END) AS known FROM raw.sales GROUP BY g
+
+-- more: several values not among those of a sub-query
+-- by: append, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
+SELECT id, g FROM raw.sales WHERE id < 5 OR (g, k) NOT IN (SELECT g, k FROM raw.other WHERE x > 15)

@@ -1,7 +1,3 @@
--- case: the first rows of an order
--- by: rows | full:LIMIT_ORDER | full:UNSUPPORTED, rows | full:LIMIT_ORDER | full:UNSUPPORTED, skip:NET_CHANGE_EMPTY | full:LIMIT_ORDER | full:UNSUPPORTED, rows | full:LIMIT_ORDER | full:UNSUPPORTED, rows | full:LIMIT_ORDER | full:UNSUPPORTED
-SELECT id, v FROM raw.sales ORDER BY v DESC, id LIMIT 3
-
 -- more: rows without an order
 -- by: current, full:LIMIT_ORDER | full:UNSUPPORTED, full:LIMIT_ORDER | full:UNSUPPORTED, current, full:LIMIT_ORDER | full:UNSUPPORTED
 SELECT k, name FROM raw.dims LIMIT 100

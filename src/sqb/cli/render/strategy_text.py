@@ -18,7 +18,9 @@ _PLAIN = frozenset(
 )
 #: Rebuilds that are cheaper, though others would be right too.
 _GUARD = frozenset({"CHEAPER_TO_REBUILD", "CHANGE_TOO_LARGE", "TOO_MANY_KEYS"})
-_ROWS = frozenset({"append", "group_merge", "affected_key", "partition_overwrite", "bag_merge"})
+_ROWS = frozenset(
+    {"append", "group_merge", "affected_key", "partition_overwrite", "bag_merge", "top_merge"}
+)
 
 
 def title(strategy: Strategy) -> str:

@@ -32,10 +32,10 @@ from sqb.refresh.changes import TableChange
 from sqb.refresh.drivers import lookups
 from sqb.refresh.ir import output
 from sqb.refresh.kinds import Lost, kind_of
+from sqb.refresh.netting import Signed, Target
+from sqb.refresh.netting import netted as netted_steps
 from sqb.refresh.reasons import Refused
 from sqb.refresh.script import COPIES, WEIGHT, Script
-from sqb.refresh.signed import Signed, Target
-from sqb.refresh.signed import netted as netted_steps
 from sqb.refresh.strategies import Append, BagMerge, Choice, Option, Situation
 from sqb.sql.fragments import Unsupported
 from sqb.state.record import Record

@@ -33,10 +33,11 @@ from sqb.planning.row_gates import refuse
 from sqb.refresh.build import Plan
 from sqb.refresh.ir import columns, output
 from sqb.refresh.kinds import FORWARD
+from sqb.refresh.netting import Signed, Target
+from sqb.refresh.netting import netted as netted_steps
 from sqb.refresh.reasons import Refused, Rejected
 from sqb.refresh.script import WEIGHT, Script
-from sqb.refresh.signed import Signed, Target, signed_change
-from sqb.refresh.signed import netted as netted_steps
+from sqb.refresh.signed import signed_change
 from sqb.refresh.strategies import (
     AffectedKey,
     Choice,

@@ -34,8 +34,8 @@ from sqb.planning.plan import Strategy
 from sqb.refresh.dated import dated_columns
 from sqb.refresh.evolution import Evolution
 from sqb.refresh.kinds import Lost
+from sqb.refresh.netting import exact
 from sqb.refresh.script import COPIES, WEIGHT
-from sqb.refresh.signed import exact
 from sqb.sql.fragments import Unsupported
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from sqb.execution.signed_write import Alter, Work, measured, write_change
 from sqb.execution.steps import Steps
 from sqb.lake.types import iceberg_schema, spark_type
 from sqb.refresh.evolution import Evolution, Misfit, evolve
+from sqb.refresh.netting import net
 from sqb.refresh.script import WEIGHT, Script
-from sqb.refresh.signed import net
 from sqb.refresh.strategies import groupable
 
 if TYPE_CHECKING:
