@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+from engine import MOR, SHARE, Script
 from engine import SCRIPTS as EVERY
-from engine import SHARE, Script
 from proof import bag, differences, way_of
+
+from sqb.execution.change_sets import Bound, Source
 
 if TYPE_CHECKING:
     from conftest import Workbench
@@ -120,6 +122,59 @@ def ordered(bench: Workbench, sql: str) -> None:
 
 def same(bench: Workbench, name: str, sql: str) -> None:
     assert differences(bench, {name: sql}) == {}
+
+
+@pytest.mark.skipif(
+    os.environ.get("SQB_TEST_SPARK", "local") != "local", reason="asks the plan for what it read"
+)
+@pytest.mark.parametrize("version", [2, 3])
+def test_files_that_stay_are_not_read_to_compare_two_versions(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """Eight files of a hundred rows each: a row of one goes, another file comes."""
+    merge_on_read = MOR.replace("{version}", str(version))
+    bench.sql(f"CREATE TABLE lake.{{raw}}.t (id INT, g INT) USING iceberg {merge_on_read}")
+    for start in range(0, 800, 100):
+        rows = f"range({start}, {start + 100}, 1, 1)"
+        bench.sql(f"INSERT INTO lake.{{raw}}.t SELECT CAST(id AS INT), 1 FROM {rows}")
+    query = "SELECT id, g FROM {raw}.t"
+    bench.model("m", query)
+    only(bench)
+    bench.sql("DELETE FROM lake.{raw}.t WHERE id = 250")
+    bench.sql("INSERT INTO lake.{raw}.t VALUES (900, 1)")
+    raw, texts = Bound._raw, list[str]()
+
+    def noted(bound: Bound, source: Source) -> str:
+        texts.append(raw(bound, source))
+        return texts[-1]
+
+    monkeypatch.setattr(Bound, "_raw", noted)
+    assert way_of(only(bench)) == "affected_key"
+    same(bench, "m", query.replace("{raw}", "raw"))
+    # the file as it was, what is left of it, and the new one
+    assert scanned(bench, texts[0]) == {2: 100 + 99 + 1, 3: 100 + 2 * (99 + 1)}[version]
+
+
+def scanned(bench: Workbench, sql: str) -> int:
+    """How many rows Spark takes out of files for a query."""
+    frame = bench.spark.sql(sql)
+    frame.collect()
+    plan = frame._jdf.queryExecution().executedPlan()
+    if plan.nodeName() == "AdaptiveSparkPlan":
+        plan = plan.finalPhysicalPlan()
+    leaves, total = [plan], 0
+    while leaves:
+        node = leaves.pop()
+        below = node.plan() if "QueryStage" in node.nodeName() else None
+        children = [below] if below is not None else _listed(node.children())
+        if not children:
+            total += node.metrics().get("numOutputRows").get().value()
+        leaves += children
+    return total
+
+
+def _listed(found: Any) -> list[Any]:
+    return [found.apply(n) for n in range(found.size())]
 
 
 def test_another_time_zone_is_another_query(bench: Workbench) -> None:
