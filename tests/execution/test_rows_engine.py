@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from engine import MOR, SHARE, Script
+from engine import COW, MOR, SHARE, Script
 from engine import SCRIPTS as EVERY
-from proof import bag, differences, way_of
+from proof import at_home, bag, differences, way_of
 
 from sqb.execution.change_sets import Bound, Source
 
@@ -122,6 +122,45 @@ def ordered(bench: Workbench, sql: str) -> None:
 
 def same(bench: Workbench, name: str, sql: str) -> None:
     assert differences(bench, {name: sql}) == {}
+
+
+@pytest.mark.parametrize(
+    "kind", [COW, MOR.replace("{version}", "2"), MOR.replace("{version}", "3")]
+)
+@pytest.mark.parametrize("first", ["INSERT", "DELETE", "UPDATE"])
+def test_columns_that_came_or_were_widened_cost_one_rebuild(
+    bench: Workbench, kind: str, first: str
+) -> None:
+    """The version that was read last is still of the older columns then."""
+    bench.sql(f"CREATE TABLE lake.{{raw}}.t (id INT, g INT, v INT) USING iceberg {kind}")
+    bench.sql("INSERT INTO lake.{raw}.t VALUES (1, 1, 10), (2, 1, 20), (3, 2, 30)")
+    queries = {
+        "every": "SELECT * FROM raw.t",
+        "most": "SELECT g, max(v) AS most FROM raw.t GROUP BY g",
+        "rank": "SELECT id, v, rank() OVER (PARTITION BY g ORDER BY v) AS n FROM raw.t",
+    }
+    for name, sql in queries.items():
+        bench.model(name, at_home(sql))
+
+    def check() -> set[str]:
+        result = bench.build(refresh="rows")
+        assert differences(bench, queries) == {}
+        return {way_of(node) for node in result.nodes}
+
+    check()
+    bench.sql("ALTER TABLE lake.{raw}.t ADD COLUMN w INT")
+    bench.sql("ALTER TABLE lake.{raw}.t ALTER COLUMN v TYPE BIGINT")
+    assert check() == {"full:SCHEMA_CHANGED"}
+    statements = {
+        "INSERT": "INSERT INTO lake.{raw}.t VALUES (4, 2, 5000000000, 4)",
+        "DELETE": "DELETE FROM lake.{raw}.t WHERE id = 2",
+        "UPDATE": "UPDATE lake.{raw}.t SET w = 7, v = v + 1 WHERE id = 1",
+    }
+    bench.sql(statements.pop(first))
+    assert check() <= {"append", "group_merge", "affected_key"}
+    for statement in statements.values():
+        bench.sql(statement)
+    assert check() <= {"append", "group_merge", "affected_key"}
 
 
 @pytest.mark.skipif(

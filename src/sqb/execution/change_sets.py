@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,11 +11,11 @@ from sqb.execution.content_hash import quote
 from sqb.execution.files import read_files
 from sqb.execution.run import Run
 from sqb.execution.sources import files_view
-from sqb.execution.statement import literal
+from sqb.execution.statement import literal, projected
 from sqb.execution.steps import Steps, kinds_of, literal_of
 from sqb.freshness.files import Listing
-from sqb.identity.data_id import UNKNOWN
-from sqb.lake.metadata import Column, TableFacts
+from sqb.identity.data_id import UNKNOWN, source_schema
+from sqb.lake.metadata import Column, TableFacts, schema_hash
 from sqb.lake.types import spark_type
 from sqb.lake.versions import Snapshot
 from sqb.refresh.changes import TableChange, table_change
@@ -46,6 +46,8 @@ class Source(msgspec.Struct, frozen=True):
     readable: bool = False
     #: Where two versions are compared: the files that differ; None: all of them are read.
     parts: Parts | None = None
+    #: The columns of the version before, where those that are read were others in it.
+    stored: tuple[Column, ...] | None = None
 
 
 def sources_of(run: Run, record: Record, root: Node, *, fresh: bool = False) -> dict[str, Source]:
@@ -92,15 +94,35 @@ def source_of(
     old = record.pins.get(name)
     change = table_change(known, old, facts.snapshot_id)
     readable = old is None or old in known
-    if same_columns and change.way != "unknown" and old is not None:
-        # of a version that is gone nobody tells which of the table's schemas it had
-        possible = [known[old].columns] if old in known else run.schemas(name).values()
-        for then in possible:
-            _same_columns(name, columns, then, facts)
-    parts = _parts(run, change, facts, known) if same_columns else None
+    if not same_columns or change.way == "unknown" or old is None:
+        return Source(name, columns, change, facts, readable)
+    stored = known[old].columns if old in known else None
+    for then in _as_read(run, record, facts, name, stored):
+        _same_columns(name, columns, then, facts)
+    if stored is not None and not set(columns) <= {c.name for c in _kept(stored, facts)}:
+        # rows of then have to be given the columns of now, and nothing else is left of them
+        way = "versions" if change.way == "lineage" else change.way
+        change = msgspec.structs.replace(change, way=way)
+        return Source(name, columns, change, facts, readable, stored=stored)
+    parts = _parts(run, change, facts, known)
     if parts is not None:
         change = limited(change, parts)
     return Source(name, columns, change, facts, readable, parts)
+
+
+def _as_read(
+    run: Run, record: Record, facts: TableFacts, name: str, stored: tuple[Column, ...] | None
+) -> Iterable[Sequence[Column]]:
+    """The columns that a table was read with; several where that is not known.
+
+    They are not always those of the version: columns come, go and are widened without a commit of
+    rows, and then the version is read with the columns of the table.
+    """
+    known = list(run.schemas(name).values())
+    schema = source_schema(record.read().get(name, ""), facts.uuid)
+    exact = [columns for columns in known if schema_hash(columns) == schema]
+    # of a version that is gone nobody tells which of the table's schemas it had
+    return exact[:1] or (known if stored is None else [stored])
 
 
 def _parts(
@@ -182,10 +204,14 @@ class Bound:
         return f"{text} AS sqb_s" if is_select else text
 
     def _then(self, name: str) -> str:
-        old = self.sources[name].change.old
-        if old is None:
-            return f"(SELECT * FROM {self.run.table(name)} WHERE false) AS sqb_s"
-        return f"{self.run.table(name)} VERSION AS OF {old}"
+        source, table = self.sources[name], self.run.table(name)
+        if source.change.old is None:
+            return f"(SELECT * FROM {table} WHERE false) AS sqb_s"
+        version = f"{table} VERSION AS OF {source.change.old}"
+        if source.stored is None or source.facts is None:
+            return version
+        wanted = tuple(c for c in source.facts.columns if c.name in source.columns)
+        return f"({projected(version, wanted, source.stored)}) AS sqb_s"
 
     def written(self) -> dict[str, TableChange]:
         """As ``bind``, for reading the SQL alone: nothing is computed, so what cancels stays."""
@@ -268,7 +294,11 @@ class Bound:
     def _shared(self, source: Source) -> str | None:
         """The change as other models of this run read it too, on all columns; None: alone."""
         change, facts = source.change, source.facts
-        names = [column.name for column in facts.columns] if facts is not None else []
+        if facts is None or source.stored is not None:
+            return None
+        then = self.run.versions(source.name).get(change.old or -1)
+        kept = _kept(then.columns, facts) if then is not None else facts.columns
+        names = [column.name for column in kept]
         own = {WEIGHT, *_CHANGELOG}.isdisjoint(name.lower() for name in names)
         if not own or self.run.readers(source.name, change.old) < 2:
             return None
