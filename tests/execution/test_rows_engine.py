@@ -26,12 +26,6 @@ ALL = os.environ.get("SQB_TEST_PROOF") == "all"
 SCRIPTS = {name: script for name, script in EVERY.items() if ALL or name in SHARE}
 
 
-@pytest.fixture(autouse=True)
-def _no_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error inside a refresh fails its model, where users would get a rebuild."""
-    monkeypatch.setenv("SQB_ROW_ERRORS", "raise")
-
-
 class Told:
     """What became of every script after two builds."""
 
@@ -87,9 +81,7 @@ class Told:
 
 @pytest.fixture(scope="module")
 def told(shared_bench: Workbench) -> Told:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SQB_ROW_ERRORS", "raise")
-        return Told(shared_bench)
+    return Told(shared_bench)
 
 
 @pytest.mark.parametrize("name", SCRIPTS, ids=[f"{n} {s.title}" for n, s in SCRIPTS.items()])
@@ -275,10 +267,7 @@ def test_a_sum_that_overflows_fails_as_its_query_does(bench: Workbench) -> None:
     )
     before = bench.rows("m")
     bench.sql("INSERT INTO lake.{raw}.t VALUES (100, 1, 1, NULL)")
-    bench.environ.pop("SQB_ROW_ERRORS", None)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("SQB_ROW_ERRORS")
-        node = only(bench)
+    node = only(bench)
     assert node.status == "failed"
     assert node.error is not None
     assert "overflow" in str(node.error["message"])
