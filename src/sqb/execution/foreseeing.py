@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 import msgspec
 
+from sqb.compile.row_state import with_row_state
 from sqb.errors import SqbError
 from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
 from sqb.execution.content_hash import quote
@@ -36,6 +37,7 @@ from sqb.refresh.signed import Target, signed_change
 from sqb.refresh.strategies import Option, Situation, choose
 from sqb.refresh.types import known_types
 from sqb.sql.fragments import Unsupported
+from sqb.sql.tokens import split
 from sqb.state.record import Record, untouched
 
 
@@ -185,7 +187,7 @@ class _Judged:
         return msgspec.structs.replace(
             strategy,
             estimate=numbers(way, whole, sizes.moved),
-            advice=advise(self.option, situation, sizes, laid),
+            advice=advise(self.option, situation, sizes, laid, _may_keep_groups(run, self.name)),
         )
 
     def steps(self, run: Run) -> tuple[tuple[str, str], ...]:
@@ -225,6 +227,16 @@ class _Filled(dict[Col, str]):
     def get(self, col: Col, default: object = None) -> str:
         del default
         return self[col]
+
+
+def _may_keep_groups(run: Run, name: str) -> bool:
+    """Could the model have a row state, and has it none?"""
+    model = run.compiled.models[name]
+    if model.row_state is not None or model.settings.state_of:
+        return False
+    tokens = split(model.sql, file=model.path, first_line=model.first_line)
+    found = with_row_state(model, tokens, asked=False).row_state
+    return found is not None and found.groups is not None
 
 
 def _laid(source: Source) -> Laid:
