@@ -118,8 +118,10 @@ def _as_read(
     They are not always those of the version: columns come, go and are widened without a commit of
     rows, and then the version is read with the columns of the table.
     """
-    known = list(run.schemas(name).values())
     schema = source_schema(record.read().get(name, ""), facts.uuid)
+    if schema is None and stored is not None:
+        return [stored]
+    known = list(run.schemas(name).values())
     exact = [columns for columns in known if schema_hash(columns) == schema]
     # of a version that is gone nobody tells which of the table's schemas it had
     return exact[:1] or (known if stored is None else [stored])
