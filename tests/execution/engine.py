@@ -49,6 +49,13 @@ def _mor(version: int) -> tuple[str, ...]:
     return f"CREATE TABLE {{t}} (id INT, g INT, v INT) USING iceberg {properties}", ROWS
 
 
+def _apart(properties: str, by: str = "") -> tuple[str, ...]:
+    """A table of several files, of which a change touches few."""
+    later = (ROWS.replace("range(20)", f"range({n}, {n + 20})") for n in (20, 40))
+    create = f"CREATE TABLE {{t}} (id INT, g INT, v INT) USING iceberg {by} {properties}"
+    return create, ROWS, *later
+
+
 SCRIPTS = {
     "e01": Script(
         "compaction of a source alone", BY_GROUP, (COMPACT,), "current", status="current"
@@ -166,6 +173,54 @@ SCRIPTS = {
         ("DELETE FROM {t} WHERE id IN (4, 5)", COMPACT, "INSERT INTO {t} VALUES (71, 1, 1)"),
         "affected_key",
         _mor(2),
+    ),
+    "e11d": Script(
+        "delete files for one of many files",
+        BY_GROUP,
+        ("DELETE FROM {t} WHERE id IN (23, 24)", "INSERT INTO {t} VALUES (70, 1, 1)"),
+        "group_merge",
+        _apart(MOR.replace("{version}", "2")),
+    ),
+    "e11e": Script(
+        "a delete vector for one of many files, which then moves to another",
+        BY_ROW,
+        ("UPDATE {t} SET v = v + 1 WHERE id = 24", "DELETE FROM {t} WHERE id IN (21, 45)"),
+        "affected_key",
+        _apart(MOR.replace("{version}", "3")),
+    ),
+    "e11f": Script(
+        "delete files for whole partitions, of which some are compacted",
+        BY_GROUP,
+        (
+            "DELETE FROM {t} WHERE id IN (1, 21, 41)",
+            COMPACT.replace("'rewrite-all', 'true'", "'min-input-files', '2'"),
+            "DELETE FROM {t} WHERE id IN (2, 42)",
+        ),
+        "group_merge",
+        _apart(
+            MOR.replace("{version}", "2").replace(")", ", 'write.delete.granularity'='partition')"),
+            "PARTITIONED BY (g)",
+        ),
+    ),
+    "e11g": Script(
+        "rows come and go by delete files, and the files are those of before",
+        BY_GROUP,
+        (
+            "INSERT INTO {t} VALUES (70, 1, 1)",
+            "DELETE FROM {t} WHERE id = 70",
+            "DELETE FROM {t} WHERE id = 33",
+            "INSERT INTO {t} VALUES (33, 3, 33)",
+        ),
+        "skip:NET_CHANGE_EMPTY",
+        _apart(MOR.replace("{version}", "2")),
+        status="unchanged",
+    ),
+    "e05b": Script(
+        "many files stay when the source is rolled back",
+        BY_ROW,
+        ("DELETE FROM {t} WHERE id = 3", "ROLLBACK"),
+        "affected_key",
+        _apart(COW),
     ),
     "e13a": Script(
         "the version read last is expired, rows only came",
@@ -424,6 +479,20 @@ SCRIPTS = {
 
 #: The scripts that every test run plays; the others are played with ``SQB_TEST_PROOF=all``.
 SHARE = (
-    *("e02", "e05", "e07", "e09", "e10", "e11b", "e13a", "e13b", "e14e", "e14h", "e15"),
+    *(
+        "e02",
+        "e05",
+        "e07",
+        "e09",
+        "e10",
+        "e11b",
+        "e11d",
+        "e11f",
+        "e13a",
+        "e13b",
+        "e14e",
+        "e14h",
+        "e15",
+    ),
     *("e22d", "e34c", "e36"),
 )

@@ -71,8 +71,10 @@ def live(
 
 
 def _build(bench: Workbench, life: Life, counts: Counter[str], *, first: bool = False) -> None:
-    result = bench.build(refresh="rows")
+    result = bench.project().build((), refresh="rows")
     for node in result.nodes:
+        if any(warning.code == "S313" for warning in node.warnings):
+            raise MismatchError(f"{life.queries[node.name]}\n  {node.warnings}")
         if node.status == "failed":
             name = node.name.removesuffix("__s1")
             sql = life.queries.pop(name)
@@ -124,7 +126,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--lives", type=int, default=None)
     options = parser.parse_args()
-    os.environ["SQB_ROW_ERRORS"] = "raise"
     os.environ.setdefault("SQB_NO_CLASS_ARCHIVE", "1")
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 30)
     end, counts, mismatches = time.monotonic() + options.seconds, Counter[str](), 0

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
-import pytest
 
 from sqb.lake.metadata import STAMP
 from sqb.state.record import decode, encode
@@ -25,11 +24,6 @@ MODELS = {
     "clocked": "SELECT customer, rand() AS r FROM {raw}.orders",
     "below": "SELECT max(total) AS most FROM grouped",
 }
-
-
-@pytest.fixture(autouse=True)
-def _raise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SQB_ROW_ERRORS", "raise")
 
 
 def orders(bench: Workbench, models: Mapping[str, str]) -> None:

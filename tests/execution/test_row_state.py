@@ -42,7 +42,6 @@ def started(bench: Workbench, *names: str) -> None:
         "INSERT INTO lake.{raw}.orders SELECT id, id % 10, id * 1.5, "
         "DATE'2026-01-01' + CAST(id % 7 AS INT), CAST(NULL AS STRING) FROM range(1, 101)"
     )
-    bench.environ["SQB_ROW_ERRORS"] = "raise"
     for name in names:
         bench.model(name, f"MODEL (row_state auto);\n{QUERIES[name]}")
     bench.build()

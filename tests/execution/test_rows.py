@@ -230,6 +230,26 @@ def test_a_sub_query_whose_value_stays_is_no_change(bench: Workbench) -> None:
     assert (node.strategy and node.strategy.code) == "SCALAR_SUBQUERY_CHANGED"
 
 
+def test_a_plan_that_can_not_tell_the_strategy_says_so(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders(bench)
+    bench.model("m", QUERIES["group_merge"])
+    bench.build()
+    bench.sql("INSERT INTO lake.{raw}.orders VALUES (200, 4, 10.25, DATE'2026-02-01')")
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("no such luck\nat the end of a long trace")
+
+    bench.may_warn = True
+    monkeypatch.setattr("sqb.execution.foreseeing.understand", fails)
+    plan = bench.plan()
+    assert [(n.action, n.strategy) for n in plan.nodes] == [("run", None)]
+    (warning,) = plan.warnings
+    assert (warning.code, warning.node) == ("S314", "m")
+    assert warning.message.endswith("could not be foreseen: RuntimeError: no such luck")
+
+
 def test_a_refresh_that_fails_is_a_rebuild_and_a_warning(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,7 +261,7 @@ def test_a_refresh_that_fails_is_a_rebuild_and_a_warning(
     def fails(*_: object) -> None:
         raise RuntimeError("no such luck\nat the end of a long trace")
 
-    monkeypatch.delenv("SQB_ROW_ERRORS", raising=False)
+    bench.may_warn = True
     monkeypatch.setattr("sqb.execution.rows.measured", fails)
     (node,) = bench.build(refresh="rows").nodes
     assert node.status == "success"

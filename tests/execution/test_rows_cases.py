@@ -51,7 +51,6 @@ def book(
     book = Book(bench, CASES, last=last)
     book.write()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SQB_ROW_ERRORS", "raise")
         if last:
             patch.setattr(rows, "choose", last_first)
         turns = {n: [case.name for case in CASES if case.turn == n] for n in (1, 2)}

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+from engine import COW, MOR, SHARE, Script
 from engine import SCRIPTS as EVERY
-from engine import SHARE, Script
-from proof import bag, differences, way_of
+from proof import BY_ROWS, at_home, bag, differences, way_of
+
+from sqb.execution.change_sets import Bound, Source
 
 if TYPE_CHECKING:
     from conftest import Workbench
@@ -22,12 +24,6 @@ pytestmark = pytest.mark.proof
 
 ALL = os.environ.get("SQB_TEST_PROOF") == "all"
 SCRIPTS = {name: script for name, script in EVERY.items() if ALL or name in SHARE}
-
-
-@pytest.fixture(autouse=True)
-def _no_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error inside a refresh fails its model, where users would get a rebuild."""
-    monkeypatch.setenv("SQB_ROW_ERRORS", "raise")
 
 
 class Told:
@@ -85,9 +81,7 @@ class Told:
 
 @pytest.fixture(scope="module")
 def told(shared_bench: Workbench) -> Told:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SQB_ROW_ERRORS", "raise")
-        return Told(shared_bench)
+    return Told(shared_bench)
 
 
 @pytest.mark.parametrize("name", SCRIPTS, ids=[f"{n} {s.title}" for n, s in SCRIPTS.items()])
@@ -120,6 +114,120 @@ def ordered(bench: Workbench, sql: str) -> None:
 
 def same(bench: Workbench, name: str, sql: str) -> None:
     assert differences(bench, {name: sql}) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "first"),
+    [
+        (COW, "INSERT"),
+        (COW, "UPDATE"),
+        (MOR.replace("{version}", "2"), "DELETE"),
+        (MOR.replace("{version}", "3"), "UPDATE"),
+    ],
+)
+def test_columns_that_came_or_were_widened_cost_one_rebuild(
+    bench: Workbench, kind: str, first: str
+) -> None:
+    """The version that was read last is still of the older columns then."""
+    bench.sql(f"CREATE TABLE lake.{{raw}}.t (id INT, g INT, v INT) USING iceberg {kind}")
+    bench.sql("INSERT INTO lake.{raw}.t VALUES (1, 1, 10), (2, 1, 20), (3, 2, 30)")
+    queries = {
+        "every": "SELECT * FROM raw.t",
+        "most": "SELECT g, max(v) AS most FROM raw.t GROUP BY g",
+        "rank": "SELECT id, v, rank() OVER (PARTITION BY g ORDER BY v) AS n FROM raw.t",
+    }
+    for name, sql in queries.items():
+        bench.model(name, at_home(sql))
+
+    def check() -> set[str]:
+        result = bench.build(refresh="rows")
+        assert differences(bench, queries) == {}
+        return {way_of(node) for node in result.nodes}
+
+    check()
+    bench.sql("ALTER TABLE lake.{raw}.t ADD COLUMN w INT")
+    bench.sql("ALTER TABLE lake.{raw}.t ALTER COLUMN v TYPE BIGINT")
+    assert check() == {"full:SCHEMA_CHANGED"}
+    statements = {
+        "INSERT": "INSERT INTO lake.{raw}.t VALUES (4, 2, 5000000000, 4)",
+        "DELETE": "DELETE FROM lake.{raw}.t WHERE id = 2",
+        "UPDATE": "UPDATE lake.{raw}.t SET w = 7, v = v + 1 WHERE id = 1",
+    }
+    bench.sql(statements.pop(first))
+    assert check() <= BY_ROWS
+    for statement in statements.values():
+        bench.sql(statement)
+    assert check() <= BY_ROWS
+
+
+def test_models_share_a_change_also_where_a_column_came(bench: Workbench) -> None:
+    """What is compared once for all is what the old version had, too."""
+    kind = MOR.replace("{version}", "2")
+    bench.sql(f"CREATE TABLE lake.{{raw}}.t (id INT, g INT, v INT) USING iceberg {kind}")
+    bench.sql("INSERT INTO lake.{raw}.t VALUES (1, 1, 10), (2, 1, 20), (3, 2, 30)")
+    queries = {"one": "SELECT id, v FROM raw.t", "two": "SELECT id, g FROM raw.t WHERE v > 10"}
+    for name, sql in queries.items():
+        bench.model(name, at_home(sql))
+    bench.build()
+    bench.sql("ALTER TABLE lake.{raw}.t ADD COLUMN w INT")
+    bench.sql("INSERT INTO lake.{raw}.t VALUES (4, 2, 40, 4)")
+    bench.sql("DELETE FROM lake.{raw}.t WHERE id = 2")
+    result = bench.build(refresh="rows")
+    assert {way_of(node) for node in result.nodes} == {"affected_key"}
+    assert differences(bench, queries) == {}
+
+
+@pytest.mark.skipif(
+    os.environ.get("SQB_TEST_SPARK", "local") != "local", reason="asks the plan for what it read"
+)
+@pytest.mark.parametrize("version", [2, 3])
+def test_files_that_stay_are_not_read_to_compare_two_versions(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """Eight files of a hundred rows each: a row of one goes, another file comes."""
+    merge_on_read = MOR.replace("{version}", str(version))
+    bench.sql(f"CREATE TABLE lake.{{raw}}.t (id INT, g INT) USING iceberg {merge_on_read}")
+    for start in range(0, 800, 100):
+        rows = f"range({start}, {start + 100}, 1, 1)"
+        bench.sql(f"INSERT INTO lake.{{raw}}.t SELECT CAST(id AS INT), 1 FROM {rows}")
+    query = "SELECT id, g FROM {raw}.t"
+    bench.model("m", query)
+    only(bench)
+    bench.sql("DELETE FROM lake.{raw}.t WHERE id = 250")
+    bench.sql("INSERT INTO lake.{raw}.t VALUES (900, 1)")
+    raw, texts = Bound._raw, list[str]()
+
+    def noted(bound: Bound, source: Source) -> str:
+        texts.append(raw(bound, source))
+        return texts[-1]
+
+    monkeypatch.setattr(Bound, "_raw", noted)
+    assert way_of(only(bench)) == "affected_key"
+    same(bench, "m", query.replace("{raw}", "raw"))
+    # the file as it was, what is left of it, and the new one
+    assert scanned(bench, texts[0]) == {2: 100 + 99 + 1, 3: 100 + 2 * (99 + 1)}[version]
+
+
+def scanned(bench: Workbench, sql: str) -> int:
+    """How many rows Spark takes out of files for a query."""
+    frame = bench.spark.sql(sql)
+    frame.collect()
+    plan = frame._jdf.queryExecution().executedPlan()
+    if plan.nodeName() == "AdaptiveSparkPlan":
+        plan = plan.finalPhysicalPlan()
+    leaves, total = [plan], 0
+    while leaves:
+        node = leaves.pop()
+        below = node.plan() if "QueryStage" in node.nodeName() else None
+        children = [below] if below is not None else _listed(node.children())
+        if not children:
+            total += node.metrics().get("numOutputRows").get().value()
+        leaves += children
+    return total
+
+
+def _listed(found: Any) -> list[Any]:
+    return [found.apply(n) for n in range(found.size())]
 
 
 def test_another_time_zone_is_another_query(bench: Workbench) -> None:
@@ -181,10 +289,7 @@ def test_a_sum_that_overflows_fails_as_its_query_does(bench: Workbench) -> None:
     )
     before = bench.rows("m")
     bench.sql("INSERT INTO lake.{raw}.t VALUES (100, 1, 1, NULL)")
-    bench.environ.pop("SQB_ROW_ERRORS", None)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("SQB_ROW_ERRORS")
-        node = only(bench)
+    node = only(bench)
     assert node.status == "failed"
     assert node.error is not None
     assert "overflow" in str(node.error["message"])

@@ -14,6 +14,7 @@ from sqb.lake.metadata import (
     STAMP,
     Column,
     canonical_type,
+    columns_of,
     parse_facts,
     read_facts,
     schema_hash,
@@ -118,6 +119,15 @@ def test_a_table_says_all_that_planning_asks() -> None:
 def test_a_snapshot_of_an_older_schema_keeps_its_own_columns() -> None:
     facts = facts_of(snapshots=[snapshot(7, "append", schema=0)])
     assert facts.snapshot_columns == (Column(1, "id", "long", True),)
+
+
+def test_a_column_says_what_rows_from_before_it_have_in_it() -> None:
+    fields = [
+        {"id": 1, "name": "a", "required": False, "type": "int", "initial-default": 5},
+        {"id": 2, "name": "b", "required": False, "type": "string", "initial-default": "x"},
+        {"id": 3, "name": "c", "required": False, "type": "int", "write-default": 5},
+    ]
+    assert [column.default for column in columns_of(fields)] == ["5", '"x"', ""]
 
 
 @pytest.mark.parametrize(

@@ -40,14 +40,21 @@ def test_types_that_follow_from_the_tables(sql: str, expected: list[str | None])
 
 
 def advised(
-    sql: str, change: TableChange, mb: int = 1, laid: frozenset[str] = frozenset()
+    sql: str,
+    change: TableChange,
+    mb: int = 1,
+    laid: frozenset[str] = frozenset(),
+    *,
+    groups: bool = False,
+    kind: str = "bigint",
 ) -> tuple[str, ...]:
     plan = plan_of(sql)
-    types = {Col(f"c{number}"): "bigint" for number in range(200)}
+    types = {Col(f"c{number}"): kind for number in range(200)}
     situation = Situation(plan, {"t0": change}, types, frozenset({"t0"}))
     options = choose(situation, Script(relation, str)).options
     sizes = Sizes({"t0": Size(mb * 1_000_000, 1000, 1.0, change)}, 1000, 10)
-    return advise(options[0] if options else None, situation, sizes, {"t0": Laid(laid)})
+    option = options[0] if options else None
+    return advise(option, situation, sizes, {"t0": Laid(laid)}, groups)
 
 
 COUNTS = "to the SELECT list: changes are then merged into groups"
@@ -80,6 +87,32 @@ COUNTS = "to the SELECT list: changes are then merged into groups"
 )
 def test_advice(sql: str, change: TableChange, expected: list[str]) -> None:
     assert list(advised(sql, change)) == expected
+
+
+HAVING = "SELECT a, SUM(b) AS s, COUNT(b) AS n, COUNT(*) AS k FROM t0 GROUP BY a HAVING SUM(b) > 1"
+HIGHEST = "SELECT a, MAX(b) AS s FROM t0 GROUP BY a HAVING MAX(b) > 1"
+KEEP = "set row_state auto: changes are then merged into groups that are kept"
+
+
+@pytest.mark.parametrize(
+    ("sql", "change", "groups", "kind", "told"),
+    [
+        (HAVING, REWRITTEN, True, "bigint", True),
+        (HAVING, ADDED, True, "bigint", True),
+        (HAVING, REWRITTEN, False, "bigint", False),
+        # kept groups are not merged where rows go, or never
+        (HIGHEST, ADDED, True, "bigint", True),
+        (HIGHEST, REWRITTEN, True, "bigint", False),
+        (HAVING, REWRITTEN, True, "double", False),
+        # it is cheap already
+        ("SELECT a, SUM(b) AS s FROM t0 GROUP BY a", ADDED, True, "bigint", False),
+        ("SELECT a, b FROM t0", REWRITTEN, True, "bigint", False),
+    ],
+)
+def test_groups_are_to_be_kept_where_changes_would_be_merged_into_them(
+    sql: str, change: TableChange, groups: bool, kind: str, told: bool
+) -> None:
+    assert (KEEP in advised(sql, change, groups=groups, kind=kind)) == told
 
 
 def test_a_large_source_is_to_be_laid_out_by_the_key() -> None:

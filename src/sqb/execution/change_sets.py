@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,11 +11,15 @@ from sqb.execution.content_hash import quote
 from sqb.execution.files import read_files
 from sqb.execution.run import Run
 from sqb.execution.sources import files_view
-from sqb.execution.steps import Steps, kinds_of
+from sqb.execution.statement import literal, projected
+from sqb.execution.steps import Steps, kinds_of, literal_of
 from sqb.freshness.files import Listing
-from sqb.identity.data_id import UNKNOWN
-from sqb.lake.metadata import Column, TableFacts
+from sqb.identity.data_id import UNKNOWN, source_schema
+from sqb.lake.metadata import Column, TableFacts, schema_hash
+from sqb.lake.types import spark_type
+from sqb.lake.versions import Snapshot
 from sqb.refresh.changes import TableChange, table_change
+from sqb.refresh.differing import Part, Parts, differing, limited
 from sqb.refresh.ir import Node, scans
 from sqb.refresh.netting import net
 from sqb.refresh.reasons import Refused
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Columns that Iceberg's changelog adds to a table's own.
 _CHANGELOG = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
+#: The column in which Iceberg tells the file of a row.
+_FILE = "_file"
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -38,6 +44,10 @@ class Source(msgspec.Struct, frozen=True):
     change: TableChange
     facts: TableFacts | None = None
     readable: bool = False
+    #: Where two versions are compared: the files that differ; None: all of them are read.
+    parts: Parts | None = None
+    #: The columns of the version before, where those that are read were others in it.
+    stored: tuple[Column, ...] | None = None
 
 
 def sources_of(run: Run, record: Record, root: Node, *, fresh: bool = False) -> dict[str, Source]:
@@ -84,12 +94,59 @@ def source_of(
     old = record.pins.get(name)
     change = table_change(known, old, facts.snapshot_id)
     readable = old is None or old in known
-    if same_columns and change.way != "unknown" and old is not None:
-        # of a version that is gone nobody tells which of the table's schemas it had
-        possible = [known[old].columns] if old in known else run.schemas(name).values()
-        for then in possible:
-            _same_columns(name, columns, then, facts)
-    return Source(name, columns, change, facts, readable)
+    if not same_columns or change.way == "unknown" or old is None:
+        return Source(name, columns, change, facts, readable)
+    stored = known[old].columns if old in known else None
+    for then in _as_read(run, record, facts, name, stored):
+        _same_columns(name, columns, then, facts)
+    if stored is not None and not set(columns) <= {c.name for c in _kept(stored, facts)}:
+        # rows of then have to be given the columns of now, and nothing else is left of them
+        way = "versions" if change.way == "lineage" else change.way
+        change = msgspec.structs.replace(change, way=way)
+        return Source(name, columns, change, facts, readable, stored=stored)
+    parts = _parts(run, change, facts, known)
+    if parts is not None:
+        change = limited(change, parts)
+    return Source(name, columns, change, facts, readable, parts)
+
+
+def _as_read(
+    run: Run, record: Record, facts: TableFacts, name: str, stored: tuple[Column, ...] | None
+) -> Iterable[Sequence[Column]]:
+    """The columns that a table was read with; several where that is not known.
+
+    They are not always those of the version: columns come, go and are widened without a commit of
+    rows, and then the version is read with the columns of the table.
+    """
+    schema = source_schema(record.read().get(name, ""), facts.uuid)
+    if schema is None and stored is not None:
+        return [stored]
+    known = list(run.schemas(name).values())
+    exact = [columns for columns in known if schema_hash(columns) == schema]
+    # of a version that is gone nobody tells which of the table's schemas it had
+    return exact[:1] or (known if stored is None else [stored])
+
+
+def _parts(
+    run: Run, change: TableChange, facts: TableFacts, known: Mapping[int, Snapshot]
+) -> Parts | None:
+    """The files to read where two versions are compared; None if all of them are."""
+    if change.way not in ("versions", "lineage") or facts.snapshot_columns is not None:
+        return None
+    old, new = known.get(change.old or -1), known.get(change.new or -1)
+    if old is None or new is None or any(c.name.lower() == _FILE for c in facts.columns):
+        return None
+    files = run.files(old, new)
+    if files is None:
+        return None
+    then, now = files
+    return differing(then, now, _kept(old.columns, facts))
+
+
+def _kept(then: Sequence[Column], facts: TableFacts) -> list[Column]:
+    """The columns that are what they were."""
+    before = {(column.id, column.name, column.type) for column in then}
+    return [c for c in facts.columns if (c.id, c.name, c.type) in before]
 
 
 def _added_files(run: Run, record: Record, name: str) -> tuple[Listing, Listing] | None:
@@ -149,10 +206,14 @@ class Bound:
         return f"{text} AS sqb_s" if is_select else text
 
     def _then(self, name: str) -> str:
-        old = self.sources[name].change.old
-        if old is None:
-            return f"(SELECT * FROM {self.run.table(name)} WHERE false) AS sqb_s"
-        return f"{self.run.table(name)} VERSION AS OF {old}"
+        source, table = self.sources[name], self.run.table(name)
+        if source.change.old is None:
+            return f"(SELECT * FROM {table} WHERE false) AS sqb_s"
+        version = f"{table} VERSION AS OF {source.change.old}"
+        if source.stored is None or source.facts is None:
+            return version
+        wanted = tuple(c for c in source.facts.columns if c.name in source.columns)
+        return f"({projected(version, wanted, source.stored)}) AS sqb_s"
 
     def written(self) -> dict[str, TableChange]:
         """As ``bind``, for reading the SQL alone: nothing is computed, so what cancels stays."""
@@ -214,24 +275,32 @@ class Bound:
         if change.way == "changelog":
             weight = f"CASE WHEN _change_type = 'INSERT' THEN 1 ELSE -1 END AS {WEIGHT}"
             return f"SELECT {items}, {weight} FROM {table}.changes {span}"
+        old, new = ("TRUE", "TRUE")
+        if source.parts is not None:
+            old, new = _in_files(source.parts.old), _in_files(source.parts.new)
         if change.way == "lineage":
             stays = f"COALESCE({{0}}_last_updated_sequence_number <= {change.sequence}, FALSE)"
             now, then = (f"{table} VERSION AS OF {v}" for v in (change.new, change.old))
             return (
-                f"SELECT {items}, 1 AS {WEIGHT} FROM {now} WHERE NOT {stays.format('')}"
-                f" UNION ALL SELECT {items}, -1 AS {WEIGHT} FROM {then} AS o WHERE NOT EXISTS"
-                f" (SELECT 1 FROM {now} AS n WHERE n._row_id = o._row_id AND {stays.format('n.')})"
+                f"SELECT {items}, 1 AS {WEIGHT} FROM {now} WHERE {new} AND NOT {stays.format('')}"
+                f" UNION ALL SELECT {items}, -1 AS {WEIGHT} FROM {then} AS o WHERE {old} AND NOT"
+                f" EXISTS (SELECT 1 FROM {now} AS n WHERE {new} AND n._row_id = o._row_id"
+                f" AND {stays.format('n.')})"
             )
-        new = f"SELECT {items}, 1 AS {WEIGHT} FROM {self.relation(source.name, 'new')}"
+        come = f"SELECT {items}, 1 AS {WEIGHT} FROM {self.relation(source.name, 'new')}"
         if change.old is None:
-            return new
-        old = f"SELECT {items}, -1 AS {WEIGHT} FROM {self.relation(source.name, 'old')}"
-        return f"{new} UNION ALL {old}"
+            return come
+        gone = f"SELECT {items}, -1 AS {WEIGHT} FROM {self.relation(source.name, 'old')}"
+        return f"{come} WHERE {new} UNION ALL {gone} WHERE {old}"
 
     def _shared(self, source: Source) -> str | None:
         """The change as other models of this run read it too, on all columns; None: alone."""
         change, facts = source.change, source.facts
-        names = [column.name for column in facts.columns] if facts is not None else []
+        if facts is None or source.stored is not None:
+            return None
+        then = self.run.versions(source.name).get(change.old or -1)
+        kept = _kept(then.columns, facts) if then is not None else facts.columns
+        names = [column.name for column in kept]
         own = {WEIGHT, *_CHANGELOG}.isdisjoint(name.lower() for name in names)
         if not own or self.run.readers(source.name, change.old) < 2:
             return None
@@ -258,6 +327,22 @@ class Bound:
         come, gone = int(found.get("come") or 0), int(found.get("gone") or 0)
         way = source.change.way if gone else "append" if come else "none"
         return msgspec.structs.replace(source.change, way=way, added_rows=come, removed_rows=gone)
+
+
+def _in_files(part: Part) -> str:
+    """The condition that a row lies in these files, with what lets Iceberg leave out others."""
+    if not part.paths:
+        return "FALSE"
+    tests = [f"{_FILE} IN ({', '.join(map(literal, part.paths))})"]
+    if part.within is not None:
+        name, kind = quote(part.within.column), spark_type(part.within.type)
+        either = [
+            f"{name} BETWEEN {literal_of(low, kind)} AND {literal_of(high, kind)}"
+            for low, high in part.within.ranges
+        ]
+        either += [f"{name} IS NULL"] if part.within.nulls else []
+        tests.append(f"({' OR '.join(either)})")
+    return " AND ".join(tests)
 
 
 def _net(raw: str, columns: Sequence[str], kinds: Mapping[str, str]) -> str:

@@ -6,11 +6,11 @@ was thought. What can't be known beforehand is not guessed.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 
 import msgspec
 
+from sqb.compile.row_state import with_row_state
 from sqb.errors import SqbError
 from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
 from sqb.execution.content_hash import quote
@@ -22,7 +22,7 @@ from sqb.execution.understanding import understand
 from sqb.lake.metadata import TableFacts
 from sqb.lake.types import spark_type
 from sqb.planning.plan import Plan as RunPlan
-from sqb.planning.plan import PlannedNode, Strategy
+from sqb.planning.plan import PlannedNode, PlanWarning, Strategy
 from sqb.planning.row_gates import refuse
 from sqb.refresh.advice import Laid, advise, advise_volatile
 from sqb.refresh.build import Plan
@@ -38,6 +38,7 @@ from sqb.refresh.signed import signed_change
 from sqb.refresh.strategies import Option, Situation, choose
 from sqb.refresh.types import known_types
 from sqb.sql.fragments import Unsupported
+from sqb.sql.tokens import split
 from sqb.state.record import Record, untouched
 
 
@@ -49,11 +50,15 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 class Foreseen(msgspec.Struct, frozen=True):
-    """A strategy, None where only the run can tell; the tables it rests on; its SQL by name."""
+    """A strategy, None where only the run can tell; the tables it rests on; its SQL by name.
+
+    ``failed`` says what went wrong while it was looked for.
+    """
 
     strategy: Strategy | None = None
     sources: tuple[Moved, ...] = ()
     steps: tuple[tuple[str, str], ...] = ()
+    failed: str = ""
 
 
 class _UnknownError(Exception):
@@ -63,13 +68,14 @@ class _UnknownError(Exception):
 def with_strategies(plan: RunPlan, run: Run) -> RunPlan:
     """The plan with the strategy of every table for which it can be told."""
     work = {node.name for node in plan.work}
-    nodes = tuple(
-        msgspec.structs.replace(node, strategy=foresee(run, node, work).strategy)
-        if node.strategy is None
-        else node
-        for node in plan.nodes
-    )
-    return msgspec.structs.replace(plan, nodes=nodes)
+    nodes, warnings = list[PlannedNode](), list(plan.warnings)
+    for node in plan.nodes:
+        found = foresee(run, node, work) if node.strategy is None else Foreseen(node.strategy)
+        nodes.append(msgspec.structs.replace(node, strategy=found.strategy))
+        if found.failed:
+            text = f"how `{node.name}` will be refreshed could not be foreseen: {found.failed}"
+            warnings.append(PlanWarning("S314", node.name, text))
+    return msgspec.structs.replace(plan, nodes=tuple(nodes), warnings=tuple(warnings))
 
 
 def foresee(run: Run, node: PlannedNode, work: Collection[str]) -> Foreseen:
@@ -97,11 +103,9 @@ def foresee(run: Run, node: PlannedNode, work: Collection[str]) -> Foreseen:
         return Foreseen(strategy)
     except (_UnknownError, SqbError):
         return Foreseen(node.strategy)
-    except Exception:
-        # a plan is more than this line of it; the run will tell
-        if os.environ.get("SQB_ROW_ERRORS") == "raise":
-            raise
-        return Foreseen(node.strategy)
+    except Exception as error:  # noqa: BLE001 - a plan is more than this; the run will tell
+        why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        return Foreseen(node.strategy, failed=why)
 
 
 def _foreseen(run: Run, node: PlannedNode) -> Foreseen:
@@ -184,7 +188,7 @@ class _Judged:
         return msgspec.structs.replace(
             strategy,
             estimate=numbers(way, whole, sizes.moved),
-            advice=advise(self.option, situation, sizes, laid),
+            advice=advise(self.option, situation, sizes, laid, _may_keep_groups(run, self.name)),
         )
 
     def steps(self, run: Run) -> tuple[tuple[str, str], ...]:
@@ -224,6 +228,16 @@ class _Filled(dict[Col, str]):
     def get(self, col: Col, default: object = None) -> str:
         del default
         return self[col]
+
+
+def _may_keep_groups(run: Run, name: str) -> bool:
+    """Could the model have a row state, and has it none?"""
+    model = run.compiled.models[name]
+    if model.row_state is not None or model.settings.state_of:
+        return False
+    tokens = split(model.sql, file=model.path, first_line=model.first_line)
+    found = with_row_state(model, tokens, asked=False).row_state
+    return found is not None and found.groups is not None
 
 
 def _laid(source: Source) -> Laid:

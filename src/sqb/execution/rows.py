@@ -7,7 +7,6 @@ the table's own rows, staged and published like a rebuild.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -86,7 +85,7 @@ def attempt(refresh: RowRefresh, by_rows: Callable[[], T]) -> T | Strategy:
     except SqbError:
         raise
     except Exception as error:
-        if refresh.run.stopping.is_set() or os.environ.get("SQB_ROW_ERRORS") == "raise":
+        if refresh.run.stopping.is_set():
             raise
         why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         way = full("ROW_ERROR", why, (Rejected("rows", "ROW_ERROR", why),))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sqb.compile.nodes import Compiled
+from sqb.errors import SqbError
 from sqb.execution.accounts import Account
 from sqb.execution.shared_changes import SharedChanges
 from sqb.execution.sources import SourceLook
@@ -21,6 +22,7 @@ from sqb.execution.volume import bytes_behind
 from sqb.identity.data_id import UNKNOWN, InputState, source_data, view_state
 from sqb.identity.expected import Expected, compose_version, session_conf
 from sqb.lake.catalog import Head
+from sqb.lake.data_files import Files, files_of
 from sqb.lake.facts import FactsCache
 from sqb.lake.lake import Lake
 from sqb.lake.metadata import Column, TableFacts
@@ -36,6 +38,9 @@ from sqb.state.record import Consumed, Record, owner_of, remembered
 
 if TYPE_CHECKING:
     from sqb.spark.pool import SessionPool
+
+#: Versions of more files than this are not listed: reading the list would take too long.
+_MOST_FILES = 10_000
 
 
 class Published(msgspec.Struct, frozen=True):
@@ -85,6 +90,7 @@ class Run:
         self.kept: dict[str, str] = {}
         self._tolerant = {n: s for n, s in situation.sightings.items() if s.tolerance is not None}
         self._published: dict[str, Published] = {}
+        self._files: dict[tuple[str, ...], list[Files] | None] = {}
         self._lock = threading.Lock()
 
     # What is known of a node
@@ -199,6 +205,17 @@ class Run:
         if name not in self.situation.expected:
             return self.sources.schemas(name)
         return schemas_of(self.facts.document(self._location(name)))
+
+    def files(self, *versions: Snapshot) -> list[Files] | None:
+        """The files of versions of a table; None if they are too many or can't be listed here."""
+        key = tuple(version.manifests for version in versions)
+        if key not in self._files:
+            try:
+                self._files[key] = files_of(key, _MOST_FILES) if all(key) else None
+            except (OSError, ValueError, SqbError):
+                # someone else's may lie where only Spark can read them
+                self._files[key] = None
+        return self._files[key]
 
     def _location(self, name: str) -> str:
         """Where the metadata of a node's table is, as this run left or found it."""

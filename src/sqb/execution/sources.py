@@ -67,7 +67,7 @@ class SourceLook:
         self._heads, self._lake_facts = heads, facts
         self._former: dict[str, SourceTable] = {}
         self._documents: dict[str, tuple[FactsCache, str]] = {}
-        self._versions: dict[str, dict[int, Snapshot]] = {}
+        self._histories: dict[str, tuple[dict[int, Snapshot], dict[int, tuple[Column, ...]]]] = {}
         self._why: dict[str, str] = {}
         self._physical: dict[str, Physical] = {}
         others = _foreign_heads(compiled, conf, self._why)
@@ -120,15 +120,18 @@ class SourceLook:
 
     def versions(self, name: str) -> dict[int, Snapshot]:
         """The versions that a table's metadata tells of."""
-        cache, location = self._documents[name]
-        if location not in self._versions:
-            self._versions[location] = versions(cache.document(location))
-        return self._versions[location]
+        return self._history(name)[0]
 
     def schemas(self, name: str) -> dict[int, tuple[Column, ...]]:
         """The columns that a table has and had."""
+        return self._history(name)[1]
+
+    def _history(self, name: str) -> tuple[dict[int, Snapshot], dict[int, tuple[Column, ...]]]:
         cache, location = self._documents[name]
-        return schemas_of(cache.document(location))
+        if location not in self._histories:
+            document = cache.document(location)
+            self._histories[location] = (versions(document), schemas_of(document))
+        return self._histories[location]
 
     def table(self, name: str) -> str:
         """The full name of a source that is a table."""

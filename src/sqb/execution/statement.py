@@ -43,12 +43,34 @@ def projected(version: str, wanted: tuple[Column, ...], stored: tuple[Column, ..
         old = by_id.get(column.id)
         kind = _decoded(column.type)
         value = (
-            f"CAST(NULL AS {spark_type(column.type)})"
+            _before(column)
             if old is None
             else _converted(quote(old.name), _decoded(old.type), kind, column.name, 0)
         )
         items.append(f"{value} AS {quote(column.name)}")
     return f"SELECT {', '.join(items)} FROM {version}"
+
+
+def _before(column: Column) -> str:
+    """What rows from before a column came have in it.
+
+    >>> [_before(Column(1, "c", "int", False, default)) for default in ("", "5")]
+    ['CAST(NULL AS INT)', "CAST('5' AS INT)"]
+    """
+    kind = spark_type(column.type)
+    if not column.default:
+        return f"CAST(NULL AS {kind})"
+    value = msgspec.json.decode(column.default)
+    if kind == "BINARY":
+        return f"unhex({literal(value)})"
+    if isinstance(value, str | int | float):
+        return f"CAST({literal(value if isinstance(value, str) else column.default)} AS {kind})"
+    raise SqbError(
+        "X002",
+        f"column `{column.name}` has a default that is not a plain value",
+        help="write to the source once, then build again",
+        exit_code=1,
+    )
 
 
 def _decoded(kind: str) -> Any:

@@ -33,6 +33,16 @@ def source_data(uuid: str, schema: str, snapshot: int | None) -> str:
     return f"{uuid}:{schema}:{snapshot if snapshot is not None else 'empty'}"
 
 
+def source_schema(data: str, uuid: str) -> str | None:
+    """The columns in the data id of this table; None if it is not one, or another's.
+
+    >>> source_schema(source_data("u", "a", 1), "u"), source_schema(source_data("u", "a", 1), "x")
+    ('a', None)
+    """
+    parts = data.split(":")
+    return parts[1] if len(parts) == 3 and parts[0] == uuid else None
+
+
 def same_snapshot(one: str, other: str) -> bool:
     """Do two data ids of sources name the same table and snapshot or value, columns aside?
 

@@ -178,7 +178,7 @@ def manifests_of(
     def read(location: str) -> list[ManifestFile]:
         if not _is_there(location, whole=whole):
             return []
-        return list(read_manifest_list(_lake_io().new_input(location)))
+        return list(read_manifest_list(lake_io().new_input(location)))
 
     found = at_once(read, [s.get("manifest-list", "") for s in snapshots])
     return {normalised(m.manifest_path): m for manifests in found for m in manifests}
@@ -195,7 +195,7 @@ def entries_of(
     def read(name: str) -> list[tuple[str, int | None]]:
         if not _is_there(name, whole=whole):
             return []
-        entries = manifests[name].fetch_manifest_entry(_lake_io(), discard_deleted=True)
+        entries = manifests[name].fetch_manifest_entry(lake_io(), discard_deleted=True)
         return [(normalised(e.data_file.file_path), e.snapshot_id) for e in entries]
 
     for found in at_once(read, manifests):
@@ -218,13 +218,13 @@ def partitions_in(snapshot: Mapping[str, Any]) -> int:
         {
             (manifest.partition_spec_id, repr(entry.data_file.partition))
             for manifest in manifests_of([snapshot]).values()
-            for entry in manifest.fetch_manifest_entry(_lake_io(), discard_deleted=True)
+            for entry in manifest.fetch_manifest_entry(lake_io(), discard_deleted=True)
         }
     )
 
 
 @functools.cache
-def _lake_io() -> FileIO:
+def lake_io() -> FileIO:
     """The lake's files for pyiceberg's Avro reader; local ones without importing pyarrow."""
     from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
 

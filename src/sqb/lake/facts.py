@@ -18,7 +18,7 @@ from sqb.lake.io import read_bytes
 from sqb.lake.metadata import DEFINITION, TableFacts, read_document, read_facts
 
 #: Raised whenever ``TableFacts`` or ``Column`` change shape or meaning.
-FORMAT = 3
+FORMAT = 4
 
 #: The file is pruned when it holds this many times the live entries, but never below the floor:
 #: a command about one model must not throw away what is known about the others.

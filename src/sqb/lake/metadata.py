@@ -25,12 +25,16 @@ MANAGED = "sqb.managed-properties"
 
 
 class Column(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A column; ``type`` is Iceberg's name, or for nested types canonical JSON with field ids."""
+    """A column; ``type`` is Iceberg's name, or for nested types canonical JSON with field ids.
+
+    ``default`` is JSON: what rows from before the column came have in it. Empty: NULL.
+    """
 
     id: int
     name: str
     type: str
     required: bool
+    default: str = ""
 
 
 class TableFacts(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -217,8 +221,14 @@ _NESTED = {
 def columns_of(fields: Iterable[dict[str, Any]]) -> tuple[Column, ...]:
     """The columns of a schema's ``fields``."""
     return tuple(
-        Column(f["id"], f["name"], canonical_type(f["type"]), bool(f["required"])) for f in fields
+        Column(f["id"], f["name"], canonical_type(f["type"]), bool(f["required"]), _default(f))
+        for f in fields
     )
+
+
+def _default(field: dict[str, Any]) -> str:
+    value = field.get("initial-default")
+    return "" if value is None else msgspec.json.encode(value).decode()
 
 
 def names_by_id(fields: Iterable[dict[str, Any]], prefix: str = "") -> dict[int, str]:

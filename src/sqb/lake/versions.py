@@ -16,6 +16,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     ``adds_deletes``: it marks rows as deleted in files that stay. ``has_deletes``: such marks are
     there after it, whoever made them. Sizes are in bytes of data files. ``lineage``: its rows
     have ids that stay with them, and the sequence number of the commit that changed them last.
+    ``manifests`` is where the list of its manifests is.
     """
 
     id: int
@@ -31,6 +32,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     sequence: int | None = None
     lineage: bool = False
     columns: tuple[Column, ...] = ()
+    manifests: str = ""
 
 
 def versions(document: Mapping[str, Any]) -> dict[int, Snapshot]:
@@ -76,4 +78,5 @@ def _snapshot(item: Mapping[str, Any], columns: tuple[Column, ...]) -> Snapshot:
         sequence=item.get("sequence-number"),
         lineage=item.get("first-row-id") is not None,
         columns=columns,
+        manifests=item.get("manifest-list", ""),
     )

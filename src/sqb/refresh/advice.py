@@ -13,6 +13,7 @@ from sqb.refresh.ir import (
     Col,
     Constants,
     Expr,
+    Filter,
     Join,
     Node,
     Project,
@@ -28,6 +29,8 @@ from sqb.refresh.strategies import AffectedKey, Option, Situation
 #: Reading less of a source than this is not worth a word.
 _WIDE = 256_000_000
 _ADDED_UP = frozenset({"count", "sum"})
+#: What groups that are kept take back where rows go.
+_TAKEN_BACK = _ADDED_UP | {"count_if"}
 
 
 class Laid(msgspec.Struct, frozen=True):
@@ -37,12 +40,21 @@ class Laid(msgspec.Struct, frozen=True):
 
 
 def advise(
-    option: Option | None, situation: Situation, sizes: Sizes, laid: Mapping[str, Laid]
+    option: Option | None,
+    situation: Situation,
+    sizes: Sizes,
+    laid: Mapping[str, Laid],
+    may_keep_groups: bool = False,
 ) -> tuple[str, ...]:
-    """The advice for a table that is refreshed by ``option``, or rebuilt (None)."""
+    """The advice for a table that is refreshed by ``option``, or rebuilt (None).
+
+    ``may_keep_groups``: the query could have a row state, and has none.
+    """
     plan = situation.plan
     cheap = option is not None and option.name in ("append", "group_merge")
     found = [] if cheap else [*_missing_keys(plan), *_counts(situation)]
+    if may_keep_groups and not cheap and _mergeable(situation):
+        found.append("set row_state auto: changes are then merged into groups that are kept")
     if isinstance(option, AffectedKey):
         found += _layout(option, plan, sizes, laid)
     return tuple(found)
@@ -57,10 +69,7 @@ def _counts(situation: Situation) -> Iterator[str]:
     """Counts that would let a change with deleted rows be merged into its groups."""
     root = situation.plan.root
     node = root.child if isinstance(root, Project) else root
-    signed = moved_constants(root) or any(
-        not situation.changes[name].only_adds for name in situation.changed
-    )
-    if not isinstance(node, Aggregate) or not node.keys or not signed:
+    if not isinstance(node, Aggregate) or not node.keys or not _signed(situation):
         return
     if any(call.function not in _ADDED_UP or call.filtered for _, call in node.calls):
         return
@@ -73,6 +82,27 @@ def _counts(situation: Situation) -> Iterator[str]:
             wanted[f"COUNT({_shown(node.child, call.arguments[0])})"] = None
     if wanted:
         yield f"add {' and '.join(wanted)} to the SELECT list: changes are then merged into groups"
+
+
+def _signed(situation: Situation) -> bool:
+    """Do rows go?"""
+    return bool(moved_constants(situation.plan.root)) or any(
+        not situation.changes[name].only_adds for name in situation.changed
+    )
+
+
+def _mergeable(situation: Situation) -> bool:
+    """Can the change be merged into all groups of the query, if all that it needs is kept?"""
+    node = situation.plan.root
+    while isinstance(node, Project | Filter):
+        node = node.child
+    if not isinstance(node, Aggregate):
+        return False
+    if any(situation.types.get(col) in ("float", "double") for col, _ in node.calls):
+        # sums of these are computed again whatever is kept
+        return False
+    taken_back = all(call.function in _TAKEN_BACK for _, call in node.calls)
+    return taken_back or not _signed(situation)
 
 
 def _missing_keys(plan: Plan) -> Iterator[str]:

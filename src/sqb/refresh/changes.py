@@ -20,7 +20,10 @@ Way = Literal["none", "append", "changelog", "lineage", "versions", "files", "un
 
 
 class TableChange(msgspec.Struct, frozen=True):
-    """How the change of one table can be read, and about how large it is."""
+    """How the change of one table can be read, and about how large it is.
+
+    ``bytes`` are those of the files to read; None where that is all of both versions.
+    """
 
     way: Way
     old: int | None
@@ -59,17 +62,15 @@ def table_change(
     if all(s.operation == "append" and not s.adds_deletes for s in moved):
         return TableChange("append", old, new, "", added, 0, size)
     if old is None:
-        return TableChange("versions", old, new, "the table was empty", added, removed)
+        return TableChange("versions", old, new, "the table was empty", added, removed, None)
     if old not in snapshots:
         # the files that were removed since are gone with it
         return TableChange("unknown", old, new, "the version read last has expired")
     if any(s.has_deletes for s in path) or snapshots[old].has_deletes:
         sequence = snapshots[old].sequence
         if sequence is not None and all(s.lineage for s in (snapshots[old], *path)):
-            return TableChange(
-                "lineage", old, new, "delete files", added, removed, sequence=sequence
-            )
-        return TableChange("versions", old, new, "delete files", added, removed)
+            return TableChange("lineage", old, new, "delete files", added, removed, None, sequence)
+        return TableChange("versions", old, new, "delete files", added, removed, None)
     return TableChange("changelog", old, new, "", added, removed, size)
 
 

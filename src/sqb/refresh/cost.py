@@ -86,9 +86,10 @@ class Size(msgspec.Struct, frozen=True):
         """The bytes that are read to know what changed."""
         if self.change.way == "none":
             return 0.0
-        # two versions are read in full to be compared
-        compared = 2 * self.bytes if self.bytes is not None else None
-        found = compared if self.change.way in ("versions", "lineage") else self.change.bytes
+        found = self.change.bytes
+        if found is None and self.change.way in ("versions", "lineage"):
+            # two versions are read in full to be compared
+            found = 2 * self.bytes if self.bytes is not None else None
         return None if found is None else found * self.share
 
     @property
