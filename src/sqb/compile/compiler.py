@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from sqb.compile.nodes import (
     ModelSettings,
     SourceTable,
 )
-from sqb.compile.resolve import Names
+from sqb.compile.resolve import FindDbt, Names, dbt_references
 from sqb.errors import SqbError
 from sqb.hashing import digest
 from sqb.project.config import Config
@@ -37,10 +37,6 @@ if TYPE_CHECKING:
 
 #: Below this many files a second process costs more than it saves.
 _WORTH_FORKING = 300
-
-
-#: What these references, each package and name, mean in the dbt project beside this one.
-FindDbt = Callable[[Collection[tuple[str, str]]], DbtRefs]
 
 
 def compile_project(
@@ -64,12 +60,7 @@ def compile_project(
     sources, changed_sources = _sources(files, environ, cache)
     if cache_path is not None and (changed_models or changed_seeds or changed_sources):
         cachefile.write(cache_path, cache, LAYOUT)
-    wanted = {
-        (reference.parts[0], reference.parts[1])
-        for model in models
-        for reference in model.analysis.references
-        if reference.kind == "dbt"
-    }
+    wanted = dbt_references(models)
     dbt = find_dbt(wanted) if wanted and find_dbt is not None else DbtRefs()
     return link(config, models, seeds, sources, dbt)
 

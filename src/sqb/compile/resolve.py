@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Literal
 
 from sqb.compile.nodes import (
@@ -16,6 +16,20 @@ from sqb.compile.nodes import (
 )
 from sqb.errors import SqbError, did_you_mean
 from sqb.sql.analysis import Analysis, Reference
+
+
+#: What these references, each package and name, mean in the dbt project beside this one.
+FindDbt = Callable[[Collection[tuple[str, str]]], DbtRefs]
+
+
+def dbt_references(models: Iterable[CompiledModel]) -> set[tuple[str, str]]:
+    """The nodes of a dbt project that models refer to: package and name."""
+    return {
+        (reference.parts[0], reference.parts[1])
+        for model in models
+        for reference in model.analysis.references
+        if reference.kind == "dbt"
+    }
 
 
 class Names:
