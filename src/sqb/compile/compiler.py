@@ -46,10 +46,7 @@ def compile_project(
     cache_path: Path | None,
     find_dbt: FindDbt | None = None,
 ) -> Compiled:
-    """Compile everything that changed since the cache was written, and resolve all references.
-
-    ``find_dbt`` is called only if a model refers to a dbt project.
-    """
+    """Compile what changed since the cache was written; ``find_dbt`` only if a model asks for it."""
     key = _key(config, files)
     cache = cachefile.read(cache_path, CompileCache, LAYOUT) if cache_path else None
     root = Path(config.root)

@@ -17,7 +17,6 @@ from sqb.compile.nodes import (
 from sqb.errors import SqbError, did_you_mean
 from sqb.sql.analysis import Analysis, Reference
 
-
 #: What these references, each package and name, mean in the dbt project beside this one.
 FindDbt = Callable[[Collection[tuple[str, str]]], DbtRefs]
 

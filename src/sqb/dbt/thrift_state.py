@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sqb.dbt.expect import NODE_TYPE
 from sqb.dbt.thrift_listing import place
 from sqb.dbt.warehouse import Rows
 from sqb.state.record import Record, newest
-from sqb.state.tables import FINGERPRINTS, columns, record_of
+from sqb.state.tables import DBT, FINGERPRINTS, columns, record_of
 
 #: One statement has at most so many rows, and, if it has several, so many characters.
 MOST_ROWS, MOST_TEXT = 500, 1_000_000
@@ -60,7 +59,7 @@ def select_newest(schema: str, version: int | None) -> str:
     return (
         "SELECT max_by(metadata_json_b64, struct(ts, run_id)) "
         f"FROM {place(schema, FINGERPRINTS)}{at} "
-        f"WHERE node_type = '{NODE_TYPE}' GROUP BY node_name"
+        f"WHERE node_type = '{DBT}' GROUP BY node_name"
     )
 
 
@@ -68,7 +67,7 @@ def read_newest(rows: Rows) -> dict[str, Record]:
     """The records of ``select_newest``, by node."""
     out: dict[str, Record] = {}
     newest(out, (record for (text,) in rows if (record := record_of(text)) is not None))
-    return {name: record for name, record in out.items() if record.type == NODE_TYPE}
+    return {name: record for name, record in out.items() if record.type == DBT}
 
 
 def literal(text: str) -> str:
