@@ -46,7 +46,7 @@ def compile_project(
     cache_path: Path | None,
     find_dbt: FindDbt | None = None,
 ) -> Compiled:
-    """Compile what changed since the cache was written; ``find_dbt`` only if a model asks for it."""
+    """Compile what changed since the cache was written; ``find_dbt`` knows what dbt builds."""
     key = _key(config, files)
     cache = cachefile.read(cache_path, CompileCache, LAYOUT) if cache_path else None
     root = Path(config.root)
