@@ -428,8 +428,9 @@ def test_explain(life: Life) -> None:
             found = project.explain("stg_payments")
         assert [(c.kind, c.name) for c in found.changed] == [("macro", "rounded")]
         assert found.downstream == ("model.shop.fct_orders",)
-        with life.open() as project, pytest.raises(SqbError, match="stg_payments"):
+        with life.open() as project, pytest.raises(SqbError) as caught:
             project.explain("stg_paymets")
+        assert caught.value.help == "did you mean `stg_payments`?"
     finally:
         life.shop.replace("macros/cents.sql", "decimal(15", "decimal(12")
 
