@@ -27,7 +27,7 @@ KINDS = {
     "history": "scd2, unique_key k",
     "tracked": "tracked, group_key g",
 }
-QUERY = """SELECT t.k, t.g, t.v, d.name
+QUERY = """SELECT t.k, t.g, t.v, d.name, d.ratio, d.price
 FROM {raw}.t AS t JOIN {raw}.d AS d ON d.g = t.g
 WHERE t.day BETWEEN current_date() - 30 AND current_date()"""
 #: These have one row for each key, and refuse rows that have not.
@@ -65,7 +65,7 @@ EVENTS = [
     Event(
         "both sides of the join change",
         (
-            "INSERT INTO d VALUES (3, 'three')",
+            "INSERT INTO d VALUES (3, 'three', 0.3, 3.00)",
             "INSERT INTO t VALUES (6, 3, 60, DATE'2026-02-21', '')",
         ),
     ),
@@ -89,6 +89,23 @@ EVENTS = [
     Event("a column is added", ("ALTER TABLE t ADD COLUMN extra INT",), quiet=True),
     Event("a column that is not read is dropped", ("ALTER TABLE t DROP COLUMN note",), quiet=True),
     Event(
+        "numbers that are read are widened",
+        (
+            "ALTER TABLE t ALTER COLUMN v TYPE BIGINT",
+            "ALTER TABLE d ALTER COLUMN ratio TYPE DOUBLE",
+            "ALTER TABLE d ALTER COLUMN price TYPE DECIMAL(12, 2)",
+        ),
+    ),
+    Event(
+        "rows with wide numbers come",
+        (
+            "INSERT INTO t VALUES (7, 1, 5000000000, DATE'2026-02-22', 1)",
+            "UPDATE d SET ratio = 0.1, price = 12345678.25 WHERE g = 1",
+        ),
+    ),
+    Event("rows from before change", ("UPDATE t SET v = v + 6000000000 WHERE k = 8",)),
+    Event("a source is rolled back to narrow rows", ("!rollback", "!rollback")),
+    Event(
         "rows with the new column come", ("INSERT INTO t VALUES (9, 2, 90, DATE'2026-02-22', 1)",)
     ),
     Event("a source is rolled back", ("!rollback",)),
@@ -96,7 +113,10 @@ EVENTS = [
     Event("nothing is as good as nothing", ("DELETE FROM d WHERE g = 2",), quiet=True),
     Event(
         "rows come to an empty table",
-        ("INSERT INTO d VALUES (2, 'two')", "INSERT INTO t VALUES (1, 2, 1, DATE'2026-02-22', 0)"),
+        (
+            "INSERT INTO d VALUES (2, 'two', -0.0, NULL)",
+            "INSERT INTO t VALUES (1, 2, 1, DATE'2026-02-22', 0)",
+        ),
     ),
     Event(
         "the history of a source expires",
@@ -127,7 +147,7 @@ class Promises:
         self.open: dict[object, Row] = {}
 
     def move(
-        self, lines: list[Row], names: dict[object, object], today: date, failed: set[str]
+        self, lines: list[Row], names: dict[object, Row], today: date, failed: set[str]
     ) -> None:
         """The sources are these now; those that failed stay as they are."""
         result = self.query(lines, names, today)
@@ -145,11 +165,11 @@ class Promises:
             self.open |= now
 
     @staticmethod
-    def query(lines: list[Row], names: dict[object, object], today: date) -> Counter[Row]:
+    def query(lines: list[Row], names: dict[object, Row], today: date) -> Counter[Row]:
         """``QUERY`` in Python."""
         since = today - timedelta(days=30)
         return Counter(
-            (k, g, v, names[g])
+            (k, g, v, *names[g])
             for k, g, v, day in lines
             if g in names and isinstance(day, date) and since <= day <= today
         )
@@ -173,7 +193,8 @@ def happen(bench: Workbench, statement: str, snapshots: list[object]) -> None:
     if statement == "!create":
         source(bench, "t", CREATE)
     elif statement == "!rollback":
-        bench.sql(f"CALL lake.system.rollback_to_snapshot('{{raw}}.t', {snapshots[-2]})")
+        snapshots.pop()
+        bench.sql(f"CALL lake.system.rollback_to_snapshot('{{raw}}.t', {snapshots[-1]})")
     elif statement == "!expire":
         bench.sql(
             "CALL lake.system.expire_snapshots(table => '{raw}.t', retain_last => 1, "
@@ -196,7 +217,8 @@ def test_every_kind_keeps_its_promise_whatever_happens(bench: Workbench, way: st
     first = ["(1, 1, 10, DATE'2026-02-01', 'n')", "(2, 2, 20, DATE'2026-02-20', 'n')"]
     first += ["(3, 1, 30, DATE'2026-02-20', 'n')", "(4, 2, 40, DATE'2025-12-01', 'old')"]
     source(bench, "t", CREATE, *first, "(10, 2, 1, DATE'2026-03-03', 'future')")
-    source(bench, "d", "g INT, name STRING", "(1, 'one')", "(2, 'two')")
+    second = "g INT, name STRING, ratio FLOAT, price DECIMAL(6, 2)"
+    source(bench, "d", second, "(1, 'one', 0.1, 1.50)", "(2, 'two', 0.2, NULL)")
     for name, kind in KINDS.items():
         bench.model(name, f"MODEL (materialized {kind});\n{QUERY}")
     promises = Promises()
@@ -214,7 +236,9 @@ def test_every_kind_keeps_its_promise_whatever_happens(bench: Workbench, way: st
             ran = node.status in ("success", "unchanged") and node.reason != "no_change"
             assert not ran or node.strategy is not None, node
         lines = bench.sql("SELECT k, g, v, day FROM lake.{raw}.t")
-        names = dict(bench.sql("SELECT g, name FROM lake.{raw}.d"))
+        names = {
+            g: tuple(d) for g, *d in bench.sql("SELECT g, name, ratio, price FROM lake.{raw}.d")
+        }
         promises.move(lines, names, now.date(), set(codes))
         found = bench.sql("SELECT snapshot_id FROM lake.{raw}.t.refs WHERE name = 'main'")
         snapshots.extend(row[0] for row in found)
@@ -224,7 +248,9 @@ def test_every_kind_keeps_its_promise_whatever_happens(bench: Workbench, way: st
         for name in KINDS:
             if name in ("plain", "merged", "tracked") and name in failed:
                 continue
-            shown = "k, g, v, name" + (", valid_to IS NULL" if name == "history" else "")
+            shown = "k, g, v, name, ratio, price" + (
+                ", valid_to IS NULL" if name == "history" else ""
+            )
             assert Counter(bench.rows(name, shown)) == promises.of(name), (title, name)
 
     build({})
