@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from records import STAMP, of
 from thrift_servers import ThriftServer
+from tls import tls
 
 from sqb.dbt import thrift_warehouse
 from sqb.dbt.nodes import DbtNode
@@ -148,6 +149,21 @@ def test_a_session_has_the_settings_of_the_profile(session: Open) -> None:
     thrift = session(server_side_parameters={f"set:hiveconf:{name}": 7})
     assert thrift.rows(f"SET {name}") == [[name, "7"]]
     assert session().rows(f"SET {name}") == [[name, "2"]]
+
+
+@long
+@only_plain
+def test_a_server_with_tls_and_a_password(
+    session: Open, thrift_server: ThriftServer, tmp_path: Path
+) -> None:
+    login = {"auth": "LDAP", "user": "me", "password": "hunter22"}
+    # a server that asks for no password takes any
+    assert session(**login).rows("SELECT current_user()") == [["me"]]
+    with tls(thrift_server.port, tmp_path) as port:
+        for fields in ({}, login):
+            thrift = session(port=port, use_ssl=True, **fields)
+            assert thrift.rows("SELECT 'safe'") == [["safe"]]
+            thrift.close()
 
 
 @long
