@@ -511,7 +511,11 @@ def test_models_of_sqb_on_top(life: Life, report: Path) -> None:
     code, document = sqb(life, "dbt", "build")
     assert code == 0, document
     assert told(document, "status") == dict.fromkeys(("vips", "cities", "above"), "success")
-    assert life.sql("select most from report.above") == [["3"]]
+    direct = (
+        "select max(n) from (select count(*) as n from shop.stg_orders o join shop.dim_customers c "
+        "on c.customer_id = o.customer_id group by city)"
+    )
+    assert life.sql("select most from report.above") == life.sql(direct)
     code, document = sqb(life, "dbt", "build")
     assert (code, told(document, "status")) == (0, {})
     _, document = sqb(life, "dbt", "explain", "dim_customers")

@@ -23,7 +23,7 @@ from sqb.errors import SqbError
 from sqb.lake.metadata import TableFacts
 from sqb.state.tables import FINGERPRINTS, FRESHNESS, Fingerprint, Observation
 
-pytestmark = pytest.mark.dbt
+pytestmark = pytest.mark.dbt_long
 only_plain = pytest.mark.parametrize("thrift_server", ["plain"], indirect=True)
 only_iceberg = pytest.mark.parametrize("thrift_server", ["iceberg"], indirect=True)
 

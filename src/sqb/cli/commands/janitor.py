@@ -68,15 +68,23 @@ def _keepers(call: Call, stack: contextlib.ExitStack) -> list[Upkeep]:
         if error.code != "C001":
             raise
         missing = error
-    theirs = _of_dbt(call)
+    theirs, is_dbt = _of_dbt(call)
     if theirs is not None:
         keepers.append(theirs)
+    elif is_dbt and missing is not None:
+        raise SqbError(
+            "C007",
+            "the janitor looks after SQL catalogs, and this project's state is elsewhere",
+            help="prune _sqlbuild_fingerprints and _sqlbuild_source_freshness on the server: the "
+            "latest row of each node counts",
+        )
     elif missing is not None:
         raise missing
     return keepers
 
 
-def _of_dbt(call: Call) -> Upkeep | None:
+def _of_dbt(call: Call) -> tuple[Upkeep | None, bool]:
+    """The upkeep of a dbt project's state, and whether there is such a project."""
     from pathlib import Path
 
     from sqb.border import state_upkeep
@@ -84,16 +92,16 @@ def _of_dbt(call: Call) -> Upkeep | None:
     from sqb.dbt.request import Request
 
     if call.config is not None and not call.config.dbt:
-        return None
+        return None, False
     # a target of the project is not one of a profile
     request = Request(target=call.target if call.config is None else None)
     try:
         reader = DbtReader(request, start=Path(call.directory).absolute(), environ=os.environ)
     except SqbError as error:
         if error.code == "B001" and call.config is None:
-            return None
+            return None, False
         raise
-    return state_upkeep(reader)
+    return state_upkeep(reader), True
 
 
 def _joined(surveys: list[Survey]) -> Survey:
