@@ -27,7 +27,6 @@ pytestmark = pytest.mark.dbt_long
 only_plain = pytest.mark.parametrize("thrift_server", ["plain"], indirect=True)
 only_iceberg = pytest.mark.parametrize("thrift_server", ["iceberg"], indirect=True)
 
-long = pytest.mark.dbt_long
 
 Open = Callable[..., Thrift]
 _NUMBERS = itertools.count()
@@ -142,7 +141,6 @@ def test_a_session_goes_on_after_an_error(session: Open) -> None:
     assert thrift.rows("SELECT 'again'") == [["again"]]
 
 
-@long
 def test_a_session_has_the_settings_of_the_profile(session: Open) -> None:
     # Spark heeds settings of a new session in this form alone, from dbt as from sqb
     name = "spark.sql.shuffle.partitions"
@@ -151,7 +149,6 @@ def test_a_session_has_the_settings_of_the_profile(session: Open) -> None:
     assert session().rows(f"SET {name}") == [[name, "2"]]
 
 
-@long
 @only_plain
 def test_a_server_with_tls_and_a_password(
     session: Open, thrift_server: ThriftServer, tmp_path: Path
@@ -166,7 +163,6 @@ def test_a_server_with_tls_and_a_password(
             thrift.close()
 
 
-@long
 @pytest.mark.parametrize("mode", ["true", "false"])
 def test_every_text_arrives_as_it_was(session: Open, mode: str) -> None:
     thrift = session()
@@ -187,7 +183,6 @@ def test_every_text_arrives_as_it_was(session: Open, mode: str) -> None:
     assert [list(row) for row in told] == [texts]
 
 
-@long
 def test_where_no_schema_is_nothing_stands(session: Open) -> None:
     warehouse = ThriftWarehouse(session(), "not_made_yet")
     node = DbtNode("m", "m", "model", "shop", "", schema="nor_this", alias="m", relation_name="n.m")
@@ -208,7 +203,6 @@ def test_tables_and_views_are_told_apart(house: House) -> None:
     }
 
 
-@long
 def test_many_names_are_looked_for_in_one_statement(house: House) -> None:
     house.do("CREATE TABLE {home}.orders AS SELECT 1 AS id")
     names = [f"model_{number}" for number in range(80)]
@@ -248,14 +242,12 @@ def test_state_is_appended_and_the_newest_row_counts(house: House) -> None:
     assert list(count) == ["5"]
 
 
-@long
 def test_a_missing_schema_is_made_for_the_state(session: Open, tmp_path: Path) -> None:
     warehouse = ThriftWarehouse(session(), f"new_{tmp_path.name}", tmp_path)
     warehouse.record([Fingerprint(of(STAMP, type="dbt"), "", "", "", "")], [])
     assert [*warehouse.look({}).rows] == ["m"]
 
 
-@long
 def test_an_error_after_dbt_ran_is_one_of_running(house: House) -> None:
     warehouse, _ = house.warehouse()
     house.do(f"CREATE TABLE {{home}}.{FINGERPRINTS} AS SELECT 1 AS other")
