@@ -259,27 +259,23 @@ def test_an_error_after_dbt_ran_is_one_of_running(house: House) -> None:
 class TestPlain:
     pytestmark = only_plain
 
-    @long
     def test_names_are_found_as_spark_finds_them(self, house: House) -> None:
         house.do("CREATE TABLE {home}.orders AS SELECT 1 AS id")
         assert house.facts("Orders").kind == "table"
         assert house.look().relations == {}
 
-    @long
     def test_a_table_does_not_tell_when_its_rows_changed(self, house: House) -> None:
         house.do("CREATE TABLE {home}.orders AS SELECT 1 AS id")
         before = house.facts("orders")
         house.do("INSERT INTO {home}.orders VALUES (2)")
         assert (before.uuid, house.facts("orders")) == ("", before)
 
-    @long
     def test_other_columns_show(self, house: House) -> None:
         house.do("CREATE TABLE {home}.orders AS SELECT 1 AS id")
         before = house.facts("orders")
         house.do("ALTER TABLE {home}.orders ADD COLUMNS (name STRING)")
         assert house.facts("orders").shape != before.shape
 
-    @long
     def test_another_definition_of_a_view_shows(self, house: House) -> None:
         house.do("CREATE VIEW {home}.one AS SELECT 1 AS id")
         before = house.facts("one")
@@ -303,7 +299,6 @@ class TestPlain:
             "SELECT max_by(metadata",
         ]
 
-    @long
     def test_the_catalog_is_spark_s_own(self, house: House) -> None:
         house.do("CREATE TABLE {home}.orders AS SELECT 1 AS id")
         warehouse, _ = house.warehouse()
@@ -328,7 +323,6 @@ class TestIceberg:
         assert after.data_timestamp_ms > before.data_timestamp_ms
         assert after.total_records == 3
 
-    @long
     def test_the_facts_are_those_of_the_metadata(
         self, house: House, thrift_server: ThriftServer
     ) -> None:
@@ -343,7 +337,6 @@ class TestIceberg:
         assert found.snapshot_id == found.data_snapshot_id == snapshot.snapshot_id
         assert found.data_timestamp_ms == snapshot.timestamp_ms
 
-    @long
     def test_compactions_change_nothing(self, house: House) -> None:
         house.do(
             "CREATE TABLE {home}.orders AS SELECT 1 AS id",
@@ -358,7 +351,6 @@ class TestIceberg:
         assert after.data_snapshot_id == before.data_snapshot_id
         assert after.data_timestamp_ms == before.data_timestamp_ms
 
-    @long
     def test_an_empty_table_has_no_snapshot_and_is_exact(self, house: House) -> None:
         house.do("CREATE TABLE {home}.orders (id INT)")
         before = house.facts("orders")
@@ -366,7 +358,6 @@ class TestIceberg:
         house.do("INSERT INTO {home}.orders VALUES (2)")
         assert house.facts("orders").data_snapshot_id is not None
 
-    @long
     def test_a_table_made_anew_shows(self, house: House) -> None:
         make = "CREATE TABLE {home}.orders AS SELECT 1 AS id"
         house.do(make)
@@ -374,7 +365,6 @@ class TestIceberg:
         house.do("DROP TABLE {home}.orders", make)
         assert house.facts("orders").data_snapshot_id != before.data_snapshot_id
 
-    @long
     def test_other_columns_show(self, house: House) -> None:
         house.do("CREATE TABLE {home}.orders AS SELECT 1 AS id")
         before = house.facts("orders")
@@ -383,7 +373,6 @@ class TestIceberg:
         assert after.shape != before.shape
         assert msgspec.structs.replace(after, shape=before.shape) == before
 
-    @long
     def test_a_comment_that_looks_like_an_answer_is_a_comment(self, house: House) -> None:
         comment = "x\\nType: VIEW\\nProvider: parquet\\nLocation: /tmp\\nSchema: root"
         house.do(f"CREATE TABLE {{home}}.orders (id INT) COMMENT '{comment}'")
@@ -391,13 +380,11 @@ class TestIceberg:
         assert (found.kind, bool(found.uuid)) == ("table", True)
         assert found.location.endswith("orders")
 
-    @long
     def test_upper_and_lower_case_are_two_names(self, house: House) -> None:
         house.do("CREATE TABLE {home}.Orders AS SELECT 1 AS id")
         assert house.look("orders").relations == {}
         assert house.facts("Orders").uuid
 
-    @long
     def test_catalogs_without_views_are_looked_at_too(
         self, session: Open, thrift_server: ThriftServer
     ) -> None:
@@ -434,7 +421,6 @@ class TestIceberg:
             assert {name: bool(facts.uuid) for name, facts in found.items()} == {"orders": True}
             assert warehouse.database == catalog
 
-    @long
     def test_a_view_has_an_identity_for_dbt_does_not_see_it(self, house: House) -> None:
         house.do("CREATE VIEW {home}.one AS SELECT 1 AS id")
         assert (house.facts("one").kind, bool(house.facts("one").uuid)) == ("view", True)
@@ -460,7 +446,6 @@ class TestIceberg:
         ]
         assert house.look("orders", "one", cache=False) == first
 
-    @long
     def test_many_tables_are_asked_together(
         self, house: House, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -471,7 +456,6 @@ class TestIceberg:
         assert len({facts.data_snapshot_id for facts in found.values()}) == 5
         assert [text.count("UNION ALL") for text in house.said if "snapshots" in text] == [2, 1]
 
-    @long
     def test_the_catalog_is_the_default_one(self, house: House) -> None:
         house.do("CREATE TABLE {home}.orders AS SELECT 1 AS id")
         warehouse, _ = house.warehouse()
