@@ -2,7 +2,8 @@
 
 Everything follows from a seed. The queries are drawn from a grammar of their own over columns with
 types, so that what differs between engines and types (decimals of every scale, NaN, -0.0, NULLs,
-timestamps, equal rows) is met in every place that an expression can stand.
+timestamps, equal rows, strings that only compare as equal) is met in every place that an
+expression can stand.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ VALUES = {
     "day": ["DATE'2026-01-01'", "DATE'2026-01-02'", "DATE'1969-12-31'"],
     "ts": ["TIMESTAMP'2026-01-01 00:00:00'", "TIMESTAMP'2026-01-01 00:00:00.000001'"],
 }
+#: Strings that compare as equal whatever their case: no table has them, queries make them. Which
+#: of several equal ones is shown for a group is free, so nothing but comparing is done with them.
+COLLATED = "ci"
+_COLLATE = "COLLATE UTF8_LCASE"
 _SUMMED = ("int", "long", "dec8", "dec18")
 _MODES = ("copy-on-write", "merge-on-read")
 
@@ -68,6 +73,8 @@ class Life:
 
     def __init__(self, seed: int, models: int) -> None:
         self.rng = random.Random(seed)
+        #: In one life of four strings are met everywhere, and mostly compared by a collation.
+        self.folds = self.rng.random() < 0.25
         self.tables = [self._table(n) for n in range(3)]
         self._names = 0
         self.queries = {f"m{n}": self._model() for n in range(models)}
@@ -76,6 +83,8 @@ class Life:
     def _table(self, number: int) -> Table:
         rng = self.rng
         kinds = rng.sample(sorted(set(KINDS) - {"int"}), 3)
+        if self.folds and "str" not in kinds:
+            kinds[0] = "str"
         columns = [Column("k", "int"), Column("g", "int")]
         columns += [Column(f"c{n}", kind) for n, kind in enumerate(kinds)]
         return Table(
@@ -155,7 +164,9 @@ class Life:
         return f"CAST({self.rng.choice(VALUES[kind])} AS {KINDS[kind]})"
 
     def _where(self, table: Table) -> str:
-        return self.predicate(table.columns)
+        """A condition for a statement; Iceberg refuses to find files by NaN."""
+        found = self.predicate(table.columns)
+        return found if "NaN" not in found else self._where(table)
 
     # Queries: each is a text and the columns of its result
 
@@ -219,7 +230,11 @@ class Life:
         if not pairs:
             return left, mine
         a, b = rng.choice(pairs)
-        condition = f"{a.name} {rng.choice(['=', '=', '=', '<=>'])} {b.name}"
+        if self.folds:
+            pairs = [pair for pair in pairs if pair[0].kind == "str"] or pairs
+            a, b = rng.choice(pairs)
+        folded = f" {_COLLATE}" if self.folds and a.kind == "str" else ""
+        condition = f"{a.name}{folded} {rng.choice(['=', '=', '=', '<=>'])} {b.name}"
         if rng.random() < 0.25:
             condition += f" AND {self.predicate([*mine, *theirs])}"
         joined = f"{left} {kind} {right} ON {condition}"
@@ -282,7 +297,7 @@ class Life:
             else:
                 ways += [(f"sum({name})", "wide")] * 3
             ways += [(f"avg({name})", "dbl" if total == "long" else "wide")]
-        if kind != "dbl":
+        if kind not in ("dbl", COLLATED):
             # of 0.0 and -0.0 any is the largest
             ways += [(f"max({name})", kind), (f"min({name})", kind)]
         text, made = rng.choice(ways)
@@ -308,7 +323,7 @@ class Life:
                 (f"max({order}) {over})", next(c.kind for c in columns if c.name == order)),
             ]
         )
-        if call[1] == "dbl":
+        if call[1] in ("dbl", COLLATED):
             call = (f"dense_rank() {over} ORDER BY {order})", "int")
         items = [(c.name, c.kind) for c in self._some(columns, 3)]
         return self._select([*items, call], text)
@@ -347,7 +362,7 @@ class Life:
 
     def scalar(self, column: Column, plain: float = 0.7) -> tuple[str, str]:
         name, kind = column.name, column.kind
-        if self.rng.random() < plain:
+        if kind == COLLATED or self.rng.random() < plain:
             return name, kind
         ways = [(f"CAST({name} AS STRING)", "str"), (f"{name} IS NULL", "bool")]
         if kind in ("int", "long"):
@@ -359,6 +374,7 @@ class Life:
             ways += [(f"nullif({name}, {self.rng.choice(VALUES[kind])})", kind)]
         if kind == "str":
             ways += [(f"lower({name})", "str"), (f"concat({name}, 'x')", "str")]
+            ways += [(f"{name} {_COLLATE}", COLLATED)] * 2 * self.folds
         if kind in ("ts", "day"):
             ways += [(f"date_trunc('MONTH', {name})", "ts")]
         return self.rng.choice(ways)
@@ -377,6 +393,8 @@ class Life:
                 f"{column.name} IN ({', '.join(rng.sample(VALUES[column.kind], 2))})",
             ]
         )
+        if column.kind == "str" and self.folds:
+            simple = f"{column.name} {_COLLATE} {rng.choice(['=', '<>', '<'])} {value}"
         other = [c for c in known if c.kind == column.kind and c != column]
         if other and rng.random() < 0.3:
             simple = f"{column.name} {rng.choice(['<', '=', '<>'])} {rng.choice(other).name}"

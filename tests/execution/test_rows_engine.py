@@ -177,6 +177,22 @@ def test_models_share_a_change_also_where_a_column_came(bench: Workbench) -> Non
     assert differences(bench, queries) == {}
 
 
+def test_strings_with_a_collation_of_their_own_are_not_refreshed_by_rows(bench: Workbench) -> None:
+    """Files can hold them, tables of Iceberg not."""
+    bench.write(
+        "sources/s.yml",
+        "sources:\n  - {name: names, path: data, format: parquet, immutable_files: true}\n",
+    )
+    groups = "SELECT x, count(*) AS n FROM names GROUP BY x"
+    bench.model("m", f"SELECT n, count(*) AS m FROM ({groups}) AS q GROUP BY n")
+    for number, value in enumerate(("a", "A")):
+        frame = bench.spark.sql(f"SELECT '{value}' COLLATE UTF8_LCASE AS x")
+        frame.coalesce(1).write.parquet(str(bench.root / f"data/{number}"))
+        node = only(bench)
+    assert way_of(node) == "full:UNSUPPORTED"
+    assert bench.rows("m") == [(2, 1)]
+
+
 @pytest.mark.skipif(
     os.environ.get("SQB_TEST_SPARK", "local") != "local", reason="asks the plan for what it read"
 )

@@ -232,6 +232,7 @@ class Bound:
         """
         found: dict[str, TableChange] = {}
         for name, source in self.sources.items():
+            self._refuse_collated(source)
             change = source.change
             if change.way == "append":
                 self._texts[name] = f"({self._raw(source)}) AS sqb_s"
@@ -241,6 +242,16 @@ class Bound:
                 change = self._netted(source, steps)
             found[name] = change
         return found
+
+    def _refuse_collated(self, source: Source) -> None:
+        """Iceberg keeps no collations; what others keep would make equal strings of other ones."""
+        if (source.facts is not None and source.facts.kind == "table") or not source.columns:
+            return
+        items = ", ".join(quote(column) for column in source.columns)
+        frame = self.session.sql(f"SELECT {items} FROM {self.relation(source.name, 'new')}")
+        for column, kind in kinds_of(frame).items():
+            if "collate" in kind:
+                raise Refused("UNSUPPORTED", f"column {column} of {source.name} is {kind}")
 
     def _files(self, source: Source, steps: Steps) -> str:
         """The rows of the files that came, if all files agree on the columns."""

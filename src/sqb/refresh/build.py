@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from sqb.refresh.block import Block, Lookup, Names, Plan, TableRef, ViewRef
-from sqb.refresh.ir import Constants, SetOperation, strange
+from sqb.refresh.ir import Constants, SetOperation, hands_on_collated, strange
 from sqb.refresh.ordering import first_rows
 from sqb.refresh.scope import Scope, by_name, expression
 from sqb.refresh.selects import select_plan
@@ -35,6 +35,9 @@ def _query(block: Block, query: Query) -> Plan:
     plan = _body(msgspec.structs.replace(block, ctes=known), query.body)
     if strange(plan.root) is not None:
         raise Unsupported("a column from outside a sub-query")
+    if hands_on_collated(plan.root):
+        # which of several equal strings is shown is free, and a table does not keep the collation
+        raise Unsupported("COLLATE outside a condition")
     return plan
 
 

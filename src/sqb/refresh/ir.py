@@ -7,6 +7,7 @@ user's own words, never a reprint. A node that is not one of these is not refres
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
@@ -39,6 +40,18 @@ class Expr(msgspec.Struct, frozen=True):
         """The column that it merely hands on, if it does."""
         only = self.parts[0] if len(self.parts) == 1 else None
         return only if isinstance(only, Col) else None
+
+
+def collated(expr: Expr) -> bool:
+    """Does it make strings that differ compare as equal?
+
+    >>> collated(Expr((Col("a"), " COLLATE UTF8_LCASE"))), collated(Expr((Col("collate"),)))
+    (True, False)
+    """
+    return any(isinstance(part, str) and _COLLATE.search(part) for part in expr.parts)
+
+
+_COLLATE = re.compile(r"\bCOLLATE\b", re.IGNORECASE)
 
 
 def column(col: Col) -> Expr:
@@ -332,6 +345,16 @@ def expressions(node: Node) -> tuple[Expr, ...]:
             return tuple(expr for i in node.items for expr in (i.call.text, *i.partition))
         case Top():
             return tuple(one.expr for one in node.order)
+
+
+def hands_on_collated(node: Node) -> bool:
+    """Is a string under a collation more than a part of a condition?"""
+    within = [e for row in node.rows for e in row] if isinstance(node, Constants) else []
+    if isinstance(node, Join):
+        within += [expr for e in node.equalities for expr in (e.left, e.right)]
+    elif not isinstance(node, Filter):
+        within += expressions(node)
+    return any(map(collated, within)) or any(map(hands_on_collated, inputs(node)))
 
 
 def strange(node: Node) -> Col | None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from sqb.refresh.ir import Equality, Expr, Filter, Join, Node, output
+from sqb.refresh.ir import Equality, Expr, Filter, Join, Node, collated, output
 
 
 class Conditions(msgspec.Struct, frozen=True):
@@ -39,7 +39,12 @@ class Conditions(msgspec.Struct, frozen=True):
 
 
 def equality(one: Expr, two: Expr, null_safe: bool, left: Node, right: Node) -> Equality | None:
-    """The equality as one side's expression against the other's, if it is that."""
+    """The equality as one side's expression against the other's, if it is that.
+
+    Strings that are equal under a collation may differ, so one does not stand for the other.
+    """
+    if collated(one) or collated(two):
+        return None
     lefts, rights = frozenset(output(left)), frozenset(output(right))
     if not one.columns or not two.columns:
         return None
