@@ -25,6 +25,7 @@ from sqb.refresh.netting import net
 from sqb.refresh.reasons import Refused
 from sqb.refresh.script import WEIGHT
 from sqb.refresh.strategies import groupable
+from sqb.refresh.types import ColumnType, mistied
 from sqb.state.record import Record
 
 if TYPE_CHECKING:
@@ -58,10 +59,25 @@ def sources_of(run: Run, record: Record, root: Node, *, fresh: bool = False) -> 
     columns: dict[str, dict[str, None]] = {}
     for scan in scans(root):
         columns.setdefault(scan.source, {}).update(dict.fromkeys(n for _, n in scan.columns))
-    return {
+    found = {
         name: source_of(run, record, name, tuple(cols), fresh=fresh)
         for name, cols in columns.items()
     }
+    why = mistied(root, column_types(found))
+    if why is not None:
+        raise Refused("UNSUPPORTED", why)
+    return found
+
+
+def column_types(sources: Mapping[str, Source]) -> ColumnType:
+    """Spark's types of the columns of tables, as far as metadata tells them."""
+
+    def of(source: str, column: str) -> str | None:
+        facts = sources[source].facts
+        found = next((c for c in facts.columns if c.name == column), None) if facts else None
+        return spark_type(found.type).lower() if found is not None else None
+
+    return of
 
 
 def source_of(

@@ -12,7 +12,7 @@ import msgspec
 
 from sqb.compile.row_state import with_row_state
 from sqb.errors import SqbError
-from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
+from sqb.execution.change_sets import Bound, Source, column_types, old_versions, sources_of
 from sqb.execution.content_hash import quote
 from sqb.execution.kinds.telling import foretold
 from sqb.execution.run import Run
@@ -206,12 +206,7 @@ class _Judged:
 
 
 def _types(plan: Plan, sources: dict[str, Source], fill: str) -> dict[Col, str]:
-    def of(source: str, column: str) -> str | None:
-        facts = sources[source].facts
-        found = next((c for c in facts.columns if c.name == column), None) if facts else None
-        return spark_type(found.type).lower() if found is not None else None
-
-    known = known_types(plan.root, of)
+    known = known_types(plan.root, column_types(sources))
     return _Filled(known, fill) if fill else known
 
 

@@ -168,6 +168,7 @@ class Join(msgspec.Struct, frozen=True):
     """A join; a right join is a left join swapped, a cross join an inner one without conjuncts.
 
     A mark join keeps every row of its left side, with whether the right one has a match beside it.
+    ``once``: the right side has one row at most for each of the left, if both are of one type.
     """
 
     kind: JoinKind
@@ -176,6 +177,7 @@ class Join(msgspec.Struct, frozen=True):
     equalities: tuple[Equality, ...] = ()
     residual: tuple[Expr, ...] = ()
     mark: Col | None = None
+    once: bool = False
 
 
 class Call(msgspec.Struct, frozen=True):

@@ -74,11 +74,12 @@ def push(node: Node, predicate: Expr, equal: Equality | None) -> Node:
         conditions = conditions.with_equality(found)
     else:
         conditions = conditions.with_residual(predicate)
-    return Join(node.kind, node.left, node.right, *conditions.parts)
+    equalities, residual = conditions.parts
+    return msgspec.structs.replace(node, equalities=equalities, residual=residual)
 
 
 def _with(node: Join, *, left: Node | None = None, right: Node | None = None) -> Join:
-    return Join(node.kind, left or node.left, right or node.right, node.equalities, node.residual)
+    return msgspec.structs.replace(node, left=left or node.left, right=right or node.right)
 
 
 def reorder(node: Node) -> Node:

@@ -290,7 +290,8 @@ def _for_each(block: Block, node: Node, scope: Scope, query: Query) -> tuple[Nod
     if any(all(not c.start <= u.start < c.end for c in item.calls) for u in item.columns):
         raise Unsupported("a column beside an aggregate")
     value = expression(block.sql, item, by_name(seen), calls)
-    return Join("left", node, Aggregate(rows, keys, tuple(made)), equalities), value
+    right = Aggregate(rows, keys, tuple(made))
+    return Join("left", node, right, equalities, once=True), value
 
 
 def plain_call(block: Block, use: CallUse, scope: Scope) -> Call:

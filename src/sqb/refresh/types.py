@@ -96,3 +96,40 @@ def _called(call: Call, found: dict[Col, str]) -> str | None:
     if call.function in ("avg", "mean"):
         return f"decimal({min(int(decimal[1]) + 4, 38)},{min(int(decimal[2]) + 4, 38)})"
     return f"decimal({min(int(decimal[1]) + 10, 38)},{decimal[2]})"
+
+
+def mistied(root: Node, of: ColumnType) -> str | None:
+    """A correlated sub-query tied by values of which several may equal one; None: there is none.
+
+    Of each value of the inner side one group is made. The strings '1' and '01' are two, and both
+    equal the number 1.
+    """
+    types = known_types(root, of)
+
+    def look(node: Node) -> str | None:
+        if isinstance(node, Join) and node.once:
+            for equal in node.equalities:
+                sides = [
+                    types.get(e.column) if e.column else None for e in (equal.left, equal.right)
+                ]
+                if not _one_to_one(*sides):
+                    told = " and ".join(side or "a type that is not known" for side in sides)
+                    return f"a correlated sub-query that compares {told}"
+        return next((found for child in inputs(node) if (found := look(child))), None)
+
+    return look(root)
+
+
+def _one_to_one(one: str | None, two: str | None) -> bool:
+    """Does a value of one type equal at most one of the other?
+
+    >>> _one_to_one("int", "bigint"), _one_to_one("int", "string"), _one_to_one("date", "date")
+    (True, False, True)
+    """
+    if one is None or two is None:
+        return False
+
+    def exact(kind: str) -> bool:
+        return kind in _WHOLE or _DECIMAL.fullmatch(kind) is not None
+
+    return one == two or (exact(one) and exact(two))
