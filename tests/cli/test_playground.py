@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from sqb.dbt.catalog import catalog_from_conf
+from sqb.dbt.profile import read_profile
+
 
 @pytest.fixture
 def waffles(sqb, tmp_path: Path) -> Path:
@@ -58,9 +61,25 @@ def test_what_is_there_is_left_alone(sqb, waffles: Path, tmp_path: Path) -> None
     assert "already holds tables" in sqb("playground", "waffles", cwd=tmp_path).err
 
 
-@pytest.mark.parametrize(
-    ("template", "release"), [("virtual", "0.5"), ("dbt", "0.4"), ("python", "0.5")]
-)
+def test_the_shop_as_a_dbt_project(sqb, tmp_path: Path) -> None:
+    made = sqb("playground", "x", "--template", "dbt", cwd=tmp_path)
+    assert made.code == 0
+    assert "sqb dbt build" in made.out
+    root = tmp_path / "x"
+    written = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+    assert written >= {
+        *("dbt_project.yml", "profiles.yml", "raw/next_day.py", "seeds/menu.csv", ".gitignore"),
+        *("models/marts/fct_orders.sql", "lake/catalog.db"),
+    }
+    profile = read_profile(root / "profiles.yml", "sqb", target=None, environ={}, variables={})
+    catalog = catalog_from_conf(profile.conf, root)
+    assert catalog is not None
+    assert (catalog.uri, profile.method) == (f"sqlite:///{root / 'lake' / 'catalog.db'}", "session")
+    again = sqb("playground", "x", "--template", "dbt", cwd=tmp_path)
+    assert again.code == 2
+
+
+@pytest.mark.parametrize(("template", "release"), [("virtual", "0.5"), ("python", "0.5")])
 def test_other_templates_name_their_release(
     sqb, tmp_path: Path, template: str, release: str
 ) -> None:
