@@ -10,7 +10,7 @@ from sqb.planning.plan import PlannedNode
 #: Current nodes that are shown before the rest is only counted.
 FEW = 20
 #: Tests that run with their model from which on they are only counted.
-_MANY_TESTS = 4
+_MANY_TESTS = 2
 _LONGEST = 48
 
 _GROUPS = (("run", "Run"), ("skip", "Current"), ("block", "Blocked"))

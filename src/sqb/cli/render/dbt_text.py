@@ -64,7 +64,9 @@ def show_dbt_explanation(found: DbtExplanation, out: Output) -> None:
         out.important()
         out.important("tests", dim=True)
         for test in found.tests:
-            state = "passed" if test.action == "skip" else reason_text(test, found.told)
+            state = {"skip": "passed", "block": "blocked"}.get(test.action) or (
+                reason_text(test) if test.reason == "test_owed" else "runs with it"
+            )
             out.important(f"  {test.name}   {state}")
 
 
