@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,13 @@ from sqb.spark.settings import SparkSettings
 
 #: The targets of the profile, with their schemas.
 _SCHEMAS = {"dev": "shop", "prod": "{{ env_var('SHOP_SCHEMA', 'prod') }}"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _hears_ctrl_c() -> None:
+    """A shell lets what it starts in the background ignore Ctrl-C, and so would what that starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
