@@ -20,7 +20,7 @@ _SCHEMAS = {"dev": "shop", "prod": "{{ env_var('SHOP_SCHEMA', 'prod') }}"}
 
 @pytest.fixture(scope="session", autouse=True)
 def _hears_ctrl_c() -> None:
-    """A shell lets what it starts in the background ignore Ctrl-C, and so would what that starts."""
+    """What a shell starts in the background ignores Ctrl-C, and so would what that starts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
