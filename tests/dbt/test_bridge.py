@@ -584,7 +584,8 @@ def test_ctrl_c_keeps_what_was_done(life: Life) -> None:
     said += process.stdout.readlines()
     assert process.wait() == 130, "".join(said)
     new = {row["node_name"] for row in life.state() if row["run_id"] not in before}
-    assert 3 <= len(new - {n for n in new if n.startswith("test.")}) < len(ALL)
+    # dbt may not have noted the very last one
+    assert 2 <= len(new - {n for n in new if n.startswith("test.")}) < len(ALL)
     # what dbt had not finished is found, whatever it left
     life.build()
     settled(life)
