@@ -565,24 +565,24 @@ def test_the_janitor_prunes_the_state_and_nothing_else(life: Life) -> None:
 
 def test_ctrl_c_keeps_what_was_done(life: Life) -> None:
     before = {row["run_id"] for row in life.state()}
-    process = subprocess.Popen(
+    done, said = 0, []
+    with subprocess.Popen(
         [sys.executable, "-m", "sqb", "dbt", "build", "--full-refresh", "--threads", "1"],
         cwd=life.shop.root,
         env={**life.shop.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    )
-    assert process.stdout is not None
-    done, said = 0, []
-    for line in process.stdout:
-        said.append(line)
-        done += " OK loaded " in line or " OK created " in line
-        if done == 3:
-            process.send_signal(signal.SIGINT)
-            break
-    said += process.stdout.readlines()
-    assert process.wait() == 130, "".join(said)
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said.append(line)
+            done += " OK loaded " in line or " OK created " in line
+            if done == 3:
+                process.send_signal(signal.SIGINT)
+                break
+        said += process.stdout.readlines()
+    assert process.returncode == 130, "".join(said)
     new = {row["node_name"] for row in life.state() if row["run_id"] not in before}
     # dbt may not have noted the very last one
     assert 2 <= len(new - {n for n in new if n.startswith("test.")}) < len(ALL)
