@@ -21,7 +21,7 @@ def explain(call: Call, *, model: str) -> None:
     with call.project() as project:
         found = project.explain(model, listener=Waiting(call).hear)
     if call.out.json:
-        from sqb.cli.render.documents import planned_node
+        from sqb.cli.render.documents import input_document, planned_node
 
         expected = found.expected
         catalog = project.config.catalog.name
@@ -34,18 +34,7 @@ def explain(call: Call, *, model: str) -> None:
                 "row_state": f"{catalog}.{found.row_state}" if found.row_state else None,
                 "upstream": list(found.upstream),
                 "downstream": list(found.downstream),
-                "inputs": [
-                    {
-                        "name": item.name,
-                        "recorded": item.recorded,
-                        "now": item.now,
-                        "changed": item.changed,
-                        "reading": item.reading,
-                        "value": item.value,
-                        "note": item.note,
-                    }
-                    for item in found.inputs
-                ],
+                "inputs": [input_document(item) for item in found.inputs],
                 "built": _built(found),
                 "sql": found.sql,
                 "changes": [_change(item) for item in found.moved],

@@ -5,7 +5,13 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from sqb.cli.render.documents import SCHEMA_VERSION, build_document, plan_document, planned_node
+from sqb.cli.render.documents import (
+    SCHEMA_VERSION,
+    build_document,
+    input_document,
+    plan_document,
+    planned_node,
+)
 from sqb.dbt.plan import DbtPlan, doing
 
 if TYPE_CHECKING:
@@ -63,18 +69,7 @@ def dbt_explanation_document(found: DbtExplanation) -> dict[str, Any]:
         "upstream": list(found.upstream),
         "downstream": list(found.downstream),
         "changed": [{"kind": change.kind, "name": change.name} for change in found.changed],
-        "inputs": [
-            {
-                "name": item.name,
-                "recorded": item.recorded,
-                "now": item.now,
-                "changed": item.changed,
-                "reading": item.reading,
-                "value": item.value,
-                "note": item.note,
-            }
-            for item in found.inputs
-        ],
+        "inputs": [input_document(item) for item in found.inputs],
         "tests": [planned_node(test) for test in found.tests],
         "built": _built(record) if record is not None else None,
     }

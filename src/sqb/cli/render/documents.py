@@ -11,6 +11,7 @@ from sqb.planning.plan import Plan, PlannedNode
 
 if TYPE_CHECKING:
     from sqb.execution.events import BuildResult, NodeResult
+    from sqb.planning.present import Present
 
 SCHEMA_VERSION = 1
 
@@ -31,6 +32,19 @@ def planned_node(node: PlannedNode) -> dict[str, Any]:
         "diff": node.diff,
         "detail": node.detail,
         "internal": node.state_of is not None,
+    }
+
+
+def input_document(item: Present) -> dict[str, Any]:
+    """An input of ``explain --json``: what was recorded of it, and what is there now."""
+    return {
+        "name": item.name,
+        "recorded": item.recorded,
+        "now": item.now,
+        "changed": item.changed,
+        "reading": item.reading,
+        "value": item.value,
+        "note": item.note,
     }
 
 
