@@ -33,14 +33,11 @@ from sqb.lake.foreign import open_foreign
 from sqb.lake.metadata import Column, TableFacts
 from sqb.lake.versions import Snapshot, schemas_of, versions
 from sqb.project.source_specs import Freshness
+from sqb.sql.analysis import BOUND, VOLATILE
 
 _MILLISECOND = 1000
 #: Words in the text of a view with which it may give other rows at another time.
-_MOMENTS = re.compile(
-    r"\b(?:current_date|curdate|current_timestamp|now|localtimestamp|unix_timestamp|rand|randn"
-    r"|random|uuid|shuffle)\b",
-    re.IGNORECASE,
-)
+_MOMENTS = re.compile(rf"\b(?:{'|'.join(sorted(BOUND | VOLATILE))})\b", re.IGNORECASE)
 
 
 #: A source of more files than this is read in full: what is recorded of a table stays small.

@@ -7,6 +7,14 @@ from __future__ import annotations
 
 import msgspec
 
+#: Functions whose values are fixed for a run and part of what a result was computed from.
+BOUND = frozenset({"current_date", "curdate"})
+#: Functions whose values differ on every run; they never make a model stale.
+VOLATILE = frozenset(
+    {"current_timestamp", "now", "localtimestamp", "unix_timestamp", "rand", "randn", "random"}
+    | {"uuid", "shuffle", "monotonically_increasing_id"}
+)
+
 
 class Reference(msgspec.Struct, frozen=True, array_like=True):
     """One table name in the text.

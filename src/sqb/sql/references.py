@@ -11,21 +11,14 @@ from sqlglot.errors import ParseError
 from sqlglot.tokens import TokenType
 
 from sqb.errors import SqbError
-from sqb.sql.analysis import Analysis, BoundConstant, Reference
+from sqb.sql.analysis import BOUND, VOLATILE, Analysis, BoundConstant, Reference
 from sqb.sql.tokens import Tokens, dialect, split
 
 #: Explicit forms: the call's name -> what it must refer to.
 CALLS = {"__ref": "model", "__source": "source", "__seed": "seed", "__dbt_ref": "dbt"}
 LATER_CALLS = {"__udf": "0.5", "__table_fn": "0.5"}
 
-#: Values that are fixed for a run and part of what a result was computed from.
-_BOUND = frozenset({"current_date", "curdate"})
-#: Values that differ on every run; they never make a model stale.
-_VOLATILE = frozenset(
-    {"current_timestamp", "now", "localtimestamp", "unix_timestamp", "rand", "randn", "random"}
-    | {"uuid", "shuffle", "monotonically_increasing_id"}
-)
-_MOMENTS = _BOUND | _VOLATILE
+_MOMENTS = BOUND | VOLATILE
 _BARE = frozenset({"current_date", "current_timestamp", "localtimestamp"})
 
 
@@ -269,7 +262,7 @@ def _time_values(tokens: Tokens) -> tuple[tuple[BoundConstant, ...], tuple[str, 
             continue
         if after[:1] != ["("] and word not in _BARE:
             continue
-        if word in _BOUND:
+        if word in BOUND:
             end = tokens.at(i + 2).end if after == ["(", ")"] else tokens.at(i).end
             constants.append(BoundConstant("current_date", tokens.at(i).start, end))
         elif word != "unix_timestamp" or after == ["(", ")"]:

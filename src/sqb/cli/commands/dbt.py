@@ -52,13 +52,9 @@ def as_written_for_dbt(words: Sequence[str]) -> list[str]:
 
 
 class _DbtCommand(SqbCommand):
-    """A command that takes dbt's options in dbt's form."""
+    """A command that tells where dbt's own options go."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not any(
-            isinstance(param, click.Argument) and param.name == "node" for param in self.params
-        ):
-            args = as_written_for_dbt(args)
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -70,6 +66,13 @@ class _DbtCommand(SqbCommand):
                 help=f"options that only dbt knows come after `--`: {ctx.command_path} -- "
                 f"{error.option_name}",
             ) from None
+
+
+class _SelectingCommand(_DbtCommand):
+    """A command that selects as dbt does."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, as_written_for_dbt(args))
 
 
 def _open(call: Call, command: str, options: dict[str, Any]) -> DbtProject:
@@ -160,7 +163,8 @@ def _run(call: Call, command: str, options: dict[str, Any]) -> int:
             out.important(last_line(result.build, out, call.seconds()))
         if result.ended is not None:
             _tidy(call, project, str(result.build.run_id))
-        border = _border(project)
+        # `dbt run` is about models of dbt alone
+        border = _border(project) if command == "build" else None
         below = _build_below(call, border, result) if border is not None else None
     if out.json:
         from sqb.cli.render.dbt_documents import dbt_build_document
@@ -293,7 +297,7 @@ command = click.Group(
             example="sqb dbt plan\nsqb dbt plan --select staging+ --json",
             hides=("no_warm",),
             means=_MEANS,
-            cls=_DbtCommand,
+            cls=_SelectingCommand,
         )(_all((_FAIL_ON, *_SELECTING, _REST), plan)),
         "build": sqb_command(
             "build",
@@ -301,7 +305,7 @@ command = click.Group(
             example="sqb dbt build\nsqb dbt build --select fct_orders+ --threads 4 -- --fail-fast",
             hides=("no_warm",),
             means=_MEANS,
-            cls=_DbtCommand,
+            cls=_SelectingCommand,
         )(_all((_THREADS, *_SELECTING, _REST), build)),
         "run": sqb_command(
             "run",
@@ -309,7 +313,7 @@ command = click.Group(
             example="sqb dbt run\nsqb dbt run --full-refresh",
             hides=("no_warm",),
             means=_MEANS,
-            cls=_DbtCommand,
+            cls=_SelectingCommand,
         )(_all((_THREADS, *_SELECTING, _REST), run)),
         "explain": sqb_command(
             "explain",
