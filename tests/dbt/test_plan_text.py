@@ -199,3 +199,11 @@ def test_tests_that_only_follow_their_model_are_counted() -> None:
         "      … and 4 tests of what runs, -v shows all",
     ]
     assert sum("test.a.t" in line for line in plan_lines(plan, verbose=True)) == 4
+
+
+def test_tests_alone_are_counted_without_an_and() -> None:
+    follow = tuple(
+        PlannedNode(f"test.a.t{i}", "dbt_test", "test", "run", "upstream_changed") for i in range(3)
+    )
+    plan = DbtPlan("dev", (model("a", "run", "first_run"),), follow, resources=4)
+    assert list(plan_lines(plan))[-1] == "      3 tests of what runs, -v shows all"

@@ -101,7 +101,7 @@ def _section(
         for node in shown:
             yield f"      {node.name:<{width}}   {reason_text(node, told)}"
         if rest:
-            yield f"      … and {rest}, -v shows all"
+            yield f"      {'… and ' if shown else ''}{rest}, -v shows all"
 
 
 def _shown(action: str, found: Sequence[PlannedNode]) -> tuple[Sequence[PlannedNode], str]:
