@@ -5,7 +5,8 @@ Also the upkeep of the state that sqb keeps of a dbt project.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 
@@ -98,16 +99,19 @@ class Border:
         return out
 
 
-def state_upkeep(reader: DbtReader) -> Upkeep | None:
+@contextmanager
+def state_upkeep(reader: DbtReader) -> Iterator[Upkeep | None]:
     """Upkeep of the state tables of a dbt project; None where the catalog's server sees to it."""
     from sqb.lake.sql_lake import SqlLake
 
     place = reader.place_of_profile
     if place.catalog is None or place.catalog.type != "sql":
-        return None
+        yield None
+        return
     warehouse = LakeWarehouse(place.catalog, place.schema, reader.work / "cache")
     assert isinstance(warehouse.lake, SqlLake)
     config = reader.found.config
     settings = config.janitor if config is not None else JanitorConfig()
     lake = Lake(warehouse.lake, warehouse.facts, warehouse.store, settings)
-    return Upkeep(lake, state_scope(place.schema, reader.environ))
+    with closing(warehouse):
+        yield Upkeep(lake, state_scope(place.schema, reader.environ))

@@ -177,9 +177,9 @@ def _tidy(call: Call, project: DbtProject, run_id: str) -> None:
     """Keep the state tables small, which grow by a file with every build."""
     from sqb.border import state_upkeep
 
-    upkeep = state_upkeep(project.reader)
-    for note in upkeep.tidy([], run_id, None, 0.0) if upkeep is not None else ():
-        call.out.line(note, dim=True)
+    with state_upkeep(project.reader) as upkeep:
+        for note in upkeep.tidy([], run_id, None, 0.0) if upkeep is not None else ():
+            call.out.line(note, dim=True)
 
 
 def _build_below(call: Call, border: Border, result: DbtResult) -> BuildResult | None:

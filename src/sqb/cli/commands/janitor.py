@@ -68,7 +68,7 @@ def _keepers(call: Call, stack: contextlib.ExitStack) -> list[Upkeep]:
         if error.code != "C001":
             raise
         missing = error
-    theirs, is_dbt = _of_dbt(call)
+    theirs, is_dbt = _of_dbt(call, stack)
     if theirs is not None:
         keepers.append(theirs)
     elif is_dbt and missing is not None:
@@ -83,7 +83,7 @@ def _keepers(call: Call, stack: contextlib.ExitStack) -> list[Upkeep]:
     return keepers
 
 
-def _of_dbt(call: Call) -> tuple[Upkeep | None, bool]:
+def _of_dbt(call: Call, stack: contextlib.ExitStack) -> tuple[Upkeep | None, bool]:
     """The upkeep of a dbt project's state, and whether there is such a project."""
     from pathlib import Path
 
@@ -101,7 +101,7 @@ def _of_dbt(call: Call) -> tuple[Upkeep | None, bool]:
         if error.code == "B001" and call.config is None:
             return None, False
         raise
-    return state_upkeep(reader), True
+    return stack.enter_context(state_upkeep(reader)), True
 
 
 def _joined(surveys: list[Survey]) -> Survey:
