@@ -103,10 +103,14 @@ def test_a_wrong_token_is_refused_and_not_shown(spark: SparkSession) -> None:
 
 
 @on_connect
-def test_a_sibling_leaves_nothing_to_do_when_python_ends(spark: SparkSession) -> None:
-    before = atexit._ncallbacks()
+def test_a_sibling_leaves_nothing_to_do_when_python_ends(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: set[Any] = set()
+    monkeypatch.setattr(atexit, "register", left.add)
+    monkeypatch.setattr(atexit, "unregister", left.discard)
     beside = sibling(spark)
-    assert atexit._ncallbacks() == before
+    assert left == set()
     release(beside)
 
 
