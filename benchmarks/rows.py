@@ -1,8 +1,8 @@
 """Refreshing by rows against rebuilding in full, side by side in one run.
 
-Every model is built twice from the same sources: `refresh rows` and `refresh full`. Rows arrive,
-one build runs with one model at a time, and the seconds of each pair are compared; the results
-must be equal. Reading the change is part of the refresh.
+Every model is built three times from the same sources: `refresh rows`, `refresh full`, and `auto`,
+where sqb chooses. Rows arrive, one build runs with one model at a time, and the seconds of each way
+are compared; the results must be equal. Reading the change is part of the refresh.
 
     python benchmarks/rows.py [--rows 400000 4000000] [--change 0.001 …] [--turns 3]
                               [--markdown] [--json FILE] [--svg FILE] [--check]
@@ -15,7 +15,7 @@ import json
 import statistics
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -51,8 +51,11 @@ MODELS = {
 }
 #: At 40 million rows and a change of 0.1 %: at least so many times faster than in full.
 REACH = {"filtered": 8.0, "by_day": 4.0, "order_totals": 6.0, "by_customer": 4.0}
+#: What sqb chooses may take at most so many times what a rebuild takes.
+REGRET = 1.15
 #: From 4 to 40 million rows: at most so many times slower.
 GROWTH = {"filtered": 1.5, "by_day": 1.5, "order_totals": 2.5}
+WAYS = ("rows", "full", "auto")
 
 
 @dataclass
@@ -65,15 +68,22 @@ class Point:
     strategy: str
     seconds: float
     full: float
+    chosen: str
+    auto: float
 
     @property
     def times(self) -> float:
         """How many times faster than in full."""
         return self.full / self.seconds
 
+    @property
+    def regret(self) -> float:
+        """How many times what a rebuild takes the chosen way took."""
+        return self.auto / self.full
+
 
 class Lake:
-    """A project with each model twice, over sources of ``rows`` lines."""
+    """A project with each model in every way, over sources of ``rows`` lines."""
 
     def __init__(self, folder: Path, rows: int) -> None:
         self.folder, self.rows = folder, rows
@@ -81,7 +91,7 @@ class Lake:
         models = folder / "models"
         models.mkdir(parents=True)
         for name, sql in MODELS.items():
-            for way in ("rows", "full"):
+            for way in WAYS:
                 header = f"MODEL (materialized table, refresh {way});\n"
                 (models / f"{name}_{way}.sql").write_text(header + dedent(sql), encoding="utf-8")
         (folder / "sqlbuild_project.toml").write_text(
@@ -138,39 +148,42 @@ class Lake:
         return {node.name: node for node in result.nodes}
 
     def measure(self, change: float, turns: int) -> list[Point]:
-        """Rows arrive and both ways are taken, some times over; the best of each counts."""
-        found: dict[str, list[tuple[str, float, float]]] = {name: [] for name in MODELS}
+        """Rows arrive and all ways are taken, some times over; the median of each counts."""
+        found: dict[str, list[Point]] = {name: [] for name in MODELS}
         for _ in range(turns):
             count = max(int(self.rows * change) // 4 * 4, 4)
             self._arrive(self.next, self.next + count)
             self.next += count
             nodes = self.build()
             for name in MODELS:
-                rows, full = nodes[f"{name}_rows"], nodes[f"{name}_full"]
-                if rows.rows.total != full.rows.total:
-                    raise SystemExit(f"{name}: {rows.rows} by rows, {full.rows} in full")
-                found[name].append((rows.strategy.name, rows.seconds, full.seconds))
+                rows, full, auto = (nodes[f"{name}_{way}"] for way in WAYS)
+                ways = (rows.strategy.name, rows.seconds, full.seconds)
+                chosen = (auto.strategy.name, auto.seconds)
+                found[name].append(Point(name, self.rows, change, *ways, *chosen))
             self._compare()
-        points = []
-        for name, turn in found.items():
-            seconds, full = (statistics.median(t[i] for t in turn) for i in (1, 2))
-            points.append(Point(name, self.rows, change, turn[-1][0], seconds, full))
-        return points
+        return [_median(points) for points in found.values()]
 
     def _compare(self) -> None:
-        """The content hashes of each pair, which the stamps hold, must be equal."""
+        """The content hashes of all ways, which the stamps hold, must be equal."""
         project = Project(self.folder)
         for name in MODELS:
-            heads = [project.catalog.head("dev", f"{name}_{way}") for way in ("rows", "full")]
+            heads = [project.catalog.head("dev", f"{name}_{way}") for way in WAYS]
             stamps = [decode(project.facts.get(h.location).stamp) for h in heads if h is not None]
-            one, two = (stamp.data if stamp is not None else None for stamp in stamps)
-            if one is None or one != two:
+            hashes = {stamp.data if stamp is not None else None for stamp in stamps}
+            if None in hashes or len(hashes) != 1:
                 raise SystemExit(f"{name}: the rows differ from those of a rebuild")
+
+
+def _median(turns: list[Point]) -> Point:
+    seconds, full, auto = (
+        statistics.median(getattr(p, what) for p in turns) for what in ("seconds", "full", "auto")
+    )
+    return replace(turns[-1], seconds=seconds, full=full, auto=auto)
 
 
 def listed(points: list[Point], *, markdown: bool) -> str:
     """The points as text."""
-    head = ["model", "rows", "change", "strategy", "rows s", "full s", "times"]
+    head = ["model", "rows", "change", "strategy", "rows s", "full s", "times", "chosen", "s"]
     body = [
         [
             p.model,
@@ -180,6 +193,8 @@ def listed(points: list[Point], *, markdown: bool) -> str:
             f"{p.seconds:.2f}",
             f"{p.full:.2f}",
             f"{p.times:.1f}x",
+            p.chosen,
+            f"{p.auto:.2f}",
         ]
         for p in points
     ]
@@ -207,6 +222,7 @@ def _panel(title: str, along: str, points: list[Point], share: int | None) -> Pa
     lines = {
         "by rows": [(x, p.seconds) for x, p in pairs],
         "in full": [(x, p.full) for x, p in pairs],
+        "as chosen": [(x, p.auto) for x, p in pairs],
     }
     return Panel(title, along, lines, logarithmic=True)
 
@@ -219,6 +235,12 @@ def missed(points: list[Point]) -> list[str]:
         point = at.get((model, 40_000_000))
         if point is not None and point.times < times:
             out.append(f"{model}: {point.times:.1f} times faster, not {times:.0f}")
+    out += [
+        f"{p.model}, {p.rows:,} rows, {p.change:.2%}: {p.chosen} was chosen, which took "
+        f"{p.regret:.2f} times as long as a rebuild"
+        for p in points
+        if p.regret > REGRET
+    ]
     for model, times in GROWTH.items():
         small, large = at.get((model, 4_000_000)), at.get((model, 40_000_000))
         if small and large and large.seconds > times * small.seconds:
