@@ -52,6 +52,20 @@ def test_rows_are_those_of_every_sql_catalog(lake: SqlLake) -> None:
     assert "hunter2" not in repr(lake)
 
 
+def test_no_connection_is_held_between_statements(lake: SqlLake) -> None:
+    """A build mostly waits for Spark, and a server has a hundred connections for all."""
+    import psycopg
+
+    opened = open_iceberg("lake", lake.uri, lake.warehouse)
+    opened.create_namespace("db")
+    assert lake.namespaces() == ["db"]
+    there = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    with psycopg.connect(lake.uri, autocommit=True) as db:
+        # the server may still be at ending one
+        counted = (db.execute(there).fetchone() for _ in range(2000))
+        assert any(row == (1,) for row in counted)
+
+
 def test_of_many_threads_exactly_one_wins_each_swap(lake: SqlLake) -> None:
     """Also the first moment, in which all of them find no tables and create them."""
     wins: list[str] = []

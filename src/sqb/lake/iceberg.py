@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+    from pyiceberg.catalog.sql import SqlCatalog
 
 _ATTEMPTS = 4
 
@@ -29,10 +30,20 @@ def open_iceberg(
             # The default, spelled out: left out, pyiceberg warns with the whole address.
             options["oauth2-server-uri"] = f"{uri.rstrip('/')}/v1/oauth/tokens"
         return RestCatalog(name, **options)
+    from sqlalchemy import NullPool, create_engine
+
+    opened = _open_sql(name, options | {"uri": sqlalchemy_address(uri)})
+    # a pool would hold connections while Spark works, and those of a server are for everyone
+    pooled = opened.engine
+    opened.engine = create_engine(pooled.url, echo=pooled.echo, poolclass=NullPool)
+    pooled.dispose()
+    return opened
+
+
+def _open_sql(name: str, options: Mapping[str, str]) -> SqlCatalog:
     from pyiceberg.catalog.sql import SqlCatalog
     from sqlalchemy.exc import DBAPIError
 
-    options["uri"] = sqlalchemy_address(uri)
     for _ in range(_ATTEMPTS - 1):
         try:
             return SqlCatalog(name, **options)
