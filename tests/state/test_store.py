@@ -7,8 +7,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog as IceCatalog
+from pyiceberg.exceptions import ServerError
 from records import STAMP, of
 
+from sqb.errors import SqbError
 from sqb.lake.catalog import SqlCatalog
 from sqb.state.store import StateStore
 from sqb.state.tables import Fingerprint, Observation
@@ -85,6 +88,26 @@ def test_appends_at_the_same_moment_lose_nothing(place: Path) -> None:
     for thread in threads:
         thread.join()
     assert latest(place, cached=False) == {"start": 1, "n0": 0, "n1": 1, "n2": 2, "n3": 3}
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_server_that_breaks_when_two_make_a_schema_is_asked_whether_it_is_there(
+    place: Path, monkeypatch: pytest.MonkeyPatch, made: bool
+) -> None:
+    def breaks(catalog: IceCatalog, namespace: str) -> None:
+        if made:
+            catalog.create_namespace(namespace)
+        raise ServerError("UncheckedSQLException")
+
+    monkeypatch.setattr(IceCatalog, "create_namespace_if_not_exists", breaks)
+    rows = [fingerprint("a", 1, schema="prod")]
+    if made:
+        store(place).append(rows, [], {})
+        assert latest(place, schemas=("prod",)) == {"a": 1}
+    else:
+        with pytest.raises(SqbError, match="state tables: UncheckedSQLException") as caught:
+            store(place).append(rows, [], {})
+        assert caught.value.code == "L001"
 
 
 def test_observations_go_to_the_schemas_of_their_readers(place: Path) -> None:

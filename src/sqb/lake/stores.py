@@ -153,13 +153,34 @@ def reach(location: str) -> None:
 
 @contextlib.contextmanager
 def answering(what: str) -> Iterator[None]:
-    """Tell a store's refusal as ``L005`` where pyiceberg works on ``what`` by itself."""
+    """Tell a store's refusal as ``L005`` and a catalog's as ``L001`` where pyiceberg works on
+    ``what`` by itself."""
     try:
         yield
-    except OSError as error:
-        if "AWS Error" not in str(error):
-            raise
-        raise _refused(what, error) from error
+    except Exception as error:
+        if isinstance(error, OSError) and "AWS Error" in str(error):
+            raise _refused(what, error) from error
+        if _of_a_catalog(error):
+            raise _unusable(what, error) from error
+        raise
+
+
+def _of_a_catalog(error: Exception) -> bool:
+    from pyiceberg.exceptions import RESTError
+    from requests import RequestException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    return isinstance(error, RESTError | RequestException | SQLAlchemyError)
+
+
+def _unusable(what: str, error: Exception) -> SqbError:
+    # SQLAlchemy wraps what the database said in the statement and a link
+    text = " ".join(str(getattr(error, "orig", None) or error).split())
+    return SqbError(
+        "L001",
+        f"the catalog can't be used for {what}: {text}",
+        help="is the server up, and are address and login in `[catalog]` right?",
+    )
 
 
 def _file(location: str) -> tuple[FileSystem, str]:

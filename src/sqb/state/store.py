@@ -6,7 +6,6 @@ no read at all. Rows are only ever appended.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -178,12 +177,7 @@ class StateStore:
         table is then not all that it holds.
         """
         import pyarrow as pa
-        from pyiceberg.exceptions import (
-            CommitFailedException,
-            NamespaceAlreadyExistsError,
-            TableAlreadyExistsError,
-        )
-        from sqlalchemy.exc import IntegrityError
+        from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 
         catalog = self.open()
         schema = arrow_schema(name)
@@ -193,9 +187,7 @@ class StateStore:
             before = table.metadata_location if table is not None else None
             try:
                 if table is None:
-                    # of two that create it at once, pyiceberg gives one the database's own error
-                    with contextlib.suppress(NamespaceAlreadyExistsError, IntegrityError):
-                        catalog.create_namespace_if_not_exists(namespace)
+                    _ensure_namespace(catalog, namespace)
                     table = catalog.create_table((namespace, name), schema=schema)
                 base = table.metadata_location
                 table.append(data)
@@ -217,3 +209,16 @@ class StateStore:
             tables = self._cached.tables
             self._cached.tables = {k: v for k, v in tables.items() if k in live}
         cachefile.write(self._cache_path, self._cached, _LAYOUT)
+
+
+def _ensure_namespace(catalog: IcebergCatalog, namespace: str) -> None:
+    """Of two that create one at the same moment, one gets the database's own error, which a REST
+    server passes on as it pleases."""
+    from pyiceberg.exceptions import RESTError
+    from sqlalchemy.exc import IntegrityError
+
+    try:
+        catalog.create_namespace_if_not_exists(namespace)
+    except (IntegrityError, RESTError):
+        if not catalog.namespace_exists(namespace):
+            raise
