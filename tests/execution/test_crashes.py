@@ -113,9 +113,11 @@ BY_ROWS = {
 if os.environ.get("SQB_TEST_PROOF") == "all":
     BY_ROWS = dict.fromkeys(BY_ROWS, (*ROW_POINTS, *POINTS))
 PUBLISHED = frozenset({"publish:5b", "publish:6", "publish:7"})
-#: Where a REST server allows nothing better, a table is replaced in place and stamped afterwards.
+#: Where a REST server allows nothing better, a table is replaced in place, never refreshed by rows,
+#: and stamped afterwards.
 IN_PLACE = os.environ.get("SQB_TEST_PUBLISH") == "replace"
 REPLACED = frozenset({"publish:3", "publish:4", "publish:5a"})
+IN_ANOTHER_PLACE = frozenset({"first build of a table", "view", "view to table"})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -131,7 +133,7 @@ def test_killed_at_any_step_the_next_build_repairs_everything(
         bench.told()
         history |= reachable(_head(bench, name))
     for point in BY_ROWS.get(kind, tuple(POINTS)):
-        if point in off_the_way:
+        if point in off_the_way or (IN_PLACE and point in ROW_POINTS):
             continue
         step += 1
         if kind == "view to table" and step % 2 == 0:
@@ -143,7 +145,7 @@ def test_killed_at_any_step_the_next_build_repairs_everything(
         ended = children.start(bench.root, env={"SQB_FAILPOINT": point}).wait()
         assert ended["status"] == -signal.SIGKILL, (point, ended)
         # what readers see is the old relation or the new one, whole
-        replaced = IN_PLACE and kind in {"rebuild of a table", "seed"} and point in REPLACED
+        replaced = IN_PLACE and kind not in IN_ANOTHER_PLACE and point in REPLACED
         if point in PUBLISHED or replaced:
             assert bench.rows(name) == after, point
         elif built_before:

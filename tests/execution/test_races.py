@@ -130,7 +130,7 @@ def test_of_two_refreshes_by_rows_one_is_published(
     assert set(both) == {"current", "success"}, [node(r) for r in results]
     done = both["success"].strategy
     assert done is not None
-    assert done.name == strategy
+    assert done.name == strategy, (done, both["success"].warnings)
     assert bench.rows("m") == sorted(bench.sql("SELECT id, v FROM lake.{raw}.t"))
     settled(bench, "m")
     # the loser of a race with other inputs begins anew from what the winner left

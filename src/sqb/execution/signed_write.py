@@ -22,6 +22,7 @@ from sqb.execution.statement import full_name
 from sqb.execution.steps import Range, Steps, kinds_of, ranges, ranging
 from sqb.execution.table import (
     SNAPSHOT_PROPERTY,
+    committed,
     identified,
     publish,
     redress,
@@ -70,6 +71,8 @@ class Work(msgspec.Struct, frozen=True):
     layout: Layout
     record: Record
     base: TableFacts
+    #: Rows that a run wrote in place and did not stamp stand on top of ``base``.
+    unfinished: bool = False
     #: Looks at what is staged before it is published.
     audit: Callable[[Staged], None] = lambda _: None
 
@@ -117,6 +120,9 @@ class Written(msgspec.Struct, frozen=True):
 
 def keep_rows(work: Work) -> Outcome:
     """The rows stay as they are: what they were made from is recorded, properties are written."""
+    if work.unfinished:
+        rows = work.session.sql(f"SELECT * FROM {work.standing}")
+        return write_table(work.run, work.session, work.name, rows, work.states, work.layout)
     expected = work.run.expected(work.name)
     head = work.run.heads[(expected.namespace, expected.relation)]
     arguments = (work.run, work.name, work.states, head, work.base, work.record, work.layout)
@@ -154,7 +160,8 @@ def measured(steps: Steps, frame: DataFrame, unless: Sequence[Forbidden] = ()) -
 
 def write_change(work: Work, change: Change, alter: Alter | None = None) -> Outcome:
     """Apply a measured change; ``alter`` comes first."""
-    if not same_layout(work.layout.partitioned_by, work.layout.sorted_by, work.base):
+    same = same_layout(work.layout.partitioned_by, work.layout.sorted_by, work.base)
+    if not same or work.unfinished:
         return _rewrite(work, change, alter)
     if not change.come and not change.gone and alter is None:
         return keep_rows(work)
@@ -180,11 +187,14 @@ def write_change(work: Work, change: Change, alter: Alter | None = None) -> Outc
 def append_rows(work: Work, frame: DataFrame) -> Outcome:
     """Add rows, hashed while they are written; nothing is published if there are none."""
 
-    def write(staged: Staged) -> Written:
+    def add(target: str) -> dict[str, Any]:
         rows, observation = watched(frame, frame.schema.jsonValue())
-        target = full_name(work.run.catalog.name, *staged.parts)
         rows.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", work.run.id).append()
-        metrics = dict(observation.get) if observation is not None else {}
+        return dict(observation.get) if observation is not None else {}
+
+    def write(staged: Staged) -> Written:
+        target = full_name(work.run.catalog.name, *staged.parts)
+        metrics = committed(staged, lambda: add(target))
         if not metrics:
             # can't be hashed, or a Connect server does not tell what it observed
             facts = staged_facts(work.run, staged)
@@ -208,14 +218,17 @@ def overwrite_partitions(
     row = going.selectExpr(*aggregates).first()
     gone = content_hash.combine(row.asDict() if row is not None else {})
 
-    def write(staged: Staged) -> Written:
+    def overwrite(target: str) -> dict[str, Any]:
         from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows
 
         rows, observation = watched(coming, schema)
-        target = full_name(work.run.catalog.name, *staged.parts)
         writer = rows.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", work.run.id)
         writer.overwrite(F.expr(condition))
-        metrics = dict(observation.get) if observation is not None else {}
+        return dict(observation.get) if observation is not None else {}
+
+    def write(staged: Staged) -> Written:
+        target = full_name(work.run.catalog.name, *staged.parts)
+        metrics = committed(staged, lambda: overwrite(target))
         if not metrics:
             told = work.session.table(target).where(condition).selectExpr(*aggregates).first()
             metrics = told.asDict() if told is not None else {}
@@ -333,10 +346,11 @@ def _write(work: Work, change: Change, staged: Staged, columns: Sequence[str]) -
         # looking first which files hold such rows costs a query, small files less than that
         small = (work.base.total_bytes or _SMALL) < _SMALL
         work.session.conf.set(_FILES_FIRST, "false" if small else "true")
-        work.session.sql(
+        merge = (
             f"MERGE INTO {target} AS t USING (SELECT * FROM {SIGNED} WHERE {WEIGHT} < 0) AS s"
             f" ON {' AND '.join([*same, *limits])} WHEN MATCHED THEN DELETE"
         )
+        committed(staged, lambda: work.session.sql(merge))
         reached("rows:1")
     copies = f"IF({WEIGHT} < 0, {COPIES}, {WEIGHT})"
     coming = change.frame.where(f"{copies} > 0")
@@ -344,7 +358,8 @@ def _write(work: Work, change: Change, staged: Staged, columns: Sequence[str]) -
         coming = coming.selectExpr("*", f"explode(sequence(1, CAST({copies} AS INT))) AS sqb_i")
     if change.most:
         rows = coming.selectExpr(*(quote(column) for column in columns))
-        rows.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", run.id).append()
+        writer = rows.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", run.id)
+        committed(staged, writer.append)
 
 
 def _same(column: str, kind: str) -> str:

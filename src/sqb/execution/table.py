@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 #: Prefix of write options that end up in the snapshot's summary.
 SNAPSHOT_PROPERTY = "snapshot-property."
 
+T = TypeVar("T")
+
 _BRANCH_WRITES = 4
 _NUMBER_TAKEN = "Cannot add snapshot with sequence number"
 
@@ -65,7 +67,7 @@ def write_table(
         if check is not None and staged.in_place:
             frame = kept_rows = keep(frame)
             check(frame)
-        metrics = _write_alone(run, session, frame, schema, staged, layout)
+        metrics = committed(staged, lambda: _write(run, session, frame, schema, staged, layout))
         reached("publish:3")
         if check is not None and not staged.in_place:
             check(session.table(full_name(run.catalog.name, *staged.parts)))
@@ -102,26 +104,20 @@ def staged_facts(run: Run, staged: Staged) -> TableFacts:
     return facts
 
 
-def _write_alone(
-    run: Run,
-    session: SparkSession,
-    frame: DataFrame,
-    schema: Mapping[str, Any],
-    staged: Staged,
-    layout: Layout,
-) -> dict[str, int | None] | None:
-    """Write the rows; on a branch once more where another branch was written at that moment.
+def committed(staged: Staged, write: Callable[[], T]) -> T:
+    """Do what ends in one commit; on a branch once more where another branch was written at that
+    moment.
 
     Branches of one table share its sequence numbers, and older REST servers answer to a number
     that was just taken as to a request that makes no sense, which Spark does not repeat.
     """
     for _ in range(_BRANCH_WRITES - 1):
         try:
-            return _write(run, session, frame, schema, staged, layout)
+            return write()
         except Exception as error:  # noqa: PERF203 - next to a write it costs nothing
             if staged.branch is None or _NUMBER_TAKEN not in str(error):
                 raise
-    return _write(run, session, frame, schema, staged, layout)
+    return write()
 
 
 def _write(

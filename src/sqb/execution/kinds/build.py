@@ -11,6 +11,7 @@ from sqb.execution.kinds.job import Job, lost
 from sqb.execution.outcome import Outcome
 from sqb.execution.run import Run
 from sqb.execution.telling import full
+from sqb.execution.unfinished import as_recorded
 from sqb.planning.own_change import definition_change
 from sqb.planning.plan import PlannedNode, PlanWarning, Strategy
 from sqb.planning.row_gates import at_once
@@ -43,7 +44,7 @@ def standing_of(run: Run, name: str) -> Standing:
     return Standing(
         there=True,
         known=True,
-        untouched=untouched(record, facts),
+        untouched=untouched(record, facts) or as_recorded(run, name) is not None,
         was=record.materialized,
         kept=record.kept,
         same=definition_change(run.expected(name), record) is None,

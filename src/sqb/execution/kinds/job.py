@@ -14,6 +14,7 @@ from sqb.execution.files import check_unchanged
 from sqb.execution.outcome import Layout
 from sqb.execution.run import Run
 from sqb.execution.signed_write import Work
+from sqb.execution.unfinished import as_recorded
 from sqb.identity.constants import CLOCK, clock
 from sqb.identity.data_id import InputState
 from sqb.planning.plan import PlannedNode
@@ -58,16 +59,17 @@ class Job(msgspec.Struct, frozen=True):
     def work(self) -> Work:
         """The table that stands."""
         situation = self.run.situation
-        record, base = situation.recorded[self.name], situation.relations[self.name]
         run, files = self.run, self.files
+        recorded = as_recorded(run, self.name)
         return Work(
             run,
             self.session,
             self.name,
             self.states,
             self.layout,
-            record,
-            base,
+            situation.recorded[self.name],
+            recorded or situation.relations[self.name],
+            unfinished=recorded is not None,
             audit=lambda _: check_unchanged(run.sources, files),
         )
 
