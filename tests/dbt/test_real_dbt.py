@@ -127,7 +127,9 @@ def test_ctrl_c_ends_dbt(dbt: Path, tmp_path: Path, times: int) -> None:
             with connection:
                 for _ in range(times):
                     os.kill(os.getpid(), signal.SIGINT)
-                    time.sleep(0.5)
+                    # less than dbt takes to end by itself
+                    time.sleep(0.1)
+                time.sleep(0.5)
 
         thread = threading.Thread(target=stop)
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
