@@ -197,6 +197,13 @@ def null_is_no_member(patch: Patch) -> None:
     patch.setattr(subqueries, "_not_in_joins", plain)
 
 
+def nothing_comes_of_no_rows(patch: Patch) -> None:
+    def within(node, exprs):  # type: ignore[no-untyped-def]
+        return all(expr.columns <= {col for col, _ in node.keys} for expr in exprs)
+
+    patch.setattr(restrict, "grouped", within)
+
+
 def a_mark_is_a_match(patch: Patch) -> None:
     whole = script._join
 
@@ -322,6 +329,11 @@ QUERY_MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (
         a_group_keeps_its_average,
         f"SELECT x.a, {averaged('x.b')} FROM t0 x GROUP BY x.a",
+    ),
+    (
+        nothing_comes_of_no_rows,
+        "SELECT 3 AS k, s.n, y.b FROM (SELECT COUNT(*) AS n FROM t2 z) AS s"
+        " LEFT JOIN t1 y ON y.a = s.n",
     ),
     (a_full_table_holds_all_rows, f"{FIRST} LIMIT 2"),
     (a_table_of_first_rows_takes_whatever_comes, f"{FIRST} LIMIT 4"),

@@ -45,7 +45,7 @@ def restrict(script: Script, node: Node, exprs: Keys, keys: str, version: Versio
             return script.apply(at(node, version), [below])
         case Explode() if _within(exprs, output(node.child)):
             return script.apply(node, [restrict(script, node.child, exprs, keys, version)])
-        case Aggregate() if _within(exprs, (col for col, _ in node.keys)):
+        case Aggregate() if grouped(node, exprs):
             inner = through(exprs, dict(node.keys))
             return script.apply(node, [restrict(script, node.child, inner, keys, version)])
         case Window() if partitioned(node, exprs):
@@ -66,6 +66,11 @@ def restrict(script: Script, node: Node, exprs: Keys, keys: str, version: Versio
 def through(exprs: Keys, defined: dict[Col, Expr]) -> Keys:
     """Keys of a node's output as keys of its input."""
     return tuple(substitute(expr, defined) for expr in exprs)
+
+
+def grouped(node: Aggregate, exprs: Keys) -> bool:
+    """Has every key groups of its own, and no rows no group?"""
+    return bool(node.keys) and _within(exprs, (col for col, _ in node.keys))
 
 
 def partitioned(node: Window, exprs: Keys) -> bool:
