@@ -332,8 +332,7 @@ QUERY_MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     ),
     (
         nothing_comes_of_no_rows,
-        "SELECT 3 AS k, s.n, y.b FROM (SELECT COUNT(*) AS n FROM t2 z) AS s"
-        " LEFT JOIN t1 y ON y.a = s.n",
+        "SELECT 3 AS k, s.n, y.b FROM (SELECT COUNT(*) AS n FROM t2 z) s LEFT JOIN t1 y ON y.a = n",
     ),
     (a_full_table_holds_all_rows, f"{FIRST} LIMIT 2"),
     (a_table_of_first_rows_takes_whatever_comes, f"{FIRST} LIMIT 4"),
