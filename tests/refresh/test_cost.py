@@ -100,9 +100,9 @@ REWRITTEN = change("changelog", 2_000_000, 2_000_000, 200 * MB)
             [Run("full", 90.0, bytes=MB)],
             "CHEAPER_TO_REBUILD",
         ),
-        (GROUPED, sizes(BIG), [Run("full", 9.0, bytes=2000 * MB)], "CHEAPER_TO_REBUILD"),
+        (GROUPED, sizes(BIG), [Run("full", 3.9, bytes=2000 * MB)], "CHEAPER_TO_REBUILD"),
         # ... and grows with the inputs
-        (GROUPED, sizes(BIG), [Run("full", 9.0, bytes=500 * MB)], "group_merge"),
+        (GROUPED, sizes(BIG), [Run("full", 3.9, bytes=500 * MB)], "group_merge"),
         # large inputs, few changes
         (APPENDED, sizes(BIG), [], "append"),
         (GROUPED, sizes(BIG), [], "group_merge"),
