@@ -15,6 +15,7 @@ import json
 import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from textwrap import dedent
@@ -140,13 +141,21 @@ class Lake:
             f" FROM range({start // 4}, {stop // 4}, 1, {parts})"
         )
 
-    def build(self, first: int = 0) -> dict[str, Any]:
-        """Build one model at a time, one way after another; how each ended.
+    def warm_up(self, change: float) -> None:
+        """Refresh by rows once: building in full has warmed the JVM up for rebuilds alone."""
+        self.grow(change)
+        self.build(("rows",))
 
-        The ways take turns in being first, which reads files that nobody read before.
-        """
+    def grow(self, change: float) -> None:
+        """Rows arrive."""
+        count = max(int(self.rows * change) // 4 * 4, 4)
+        self._arrive(self.next, self.next + count)
+        self.next += count
+
+    def build(self, ways: Sequence[str] = WAYS) -> dict[str, Any]:
+        """Build one model at a time, one way after another; how each ended."""
         out = {}
-        for way in (*WAYS[first:], *WAYS[:first]):
+        for way in ways:
             names = [f"{name}_{way}" for name in MODELS]
             project = Project(self.folder, spark=self.session)
             result = project.build(select=names, concurrency=1)
@@ -159,10 +168,10 @@ class Lake:
         """Rows arrive and all ways are taken, some times over; the median of each counts."""
         found: dict[str, list[Point]] = {name: [] for name in MODELS}
         for turn in range(turns):
-            count = max(int(self.rows * change) // 4 * 4, 4)
-            self._arrive(self.next, self.next + count)
-            self.next += count
-            nodes = self.build(turn % len(WAYS))
+            self.grow(change)
+            # they take turns in being first, which reads files that nobody read before
+            first = turn % len(WAYS)
+            nodes = self.build((*WAYS[first:], *WAYS[:first]))
             for name in MODELS:
                 rows, full, auto = (nodes[f"{name}_{way}"] for way in WAYS)
                 ways = (rows.strategy.name, rows.seconds, full.seconds)
@@ -275,8 +284,7 @@ def main() -> int:
             print(f"{rows:,} rows: loading", file=sys.stderr, flush=True)
             lake = Lake(Path(folder) / "project", rows)
             lake.build()
-            if rows == options.rows[0]:
-                lake.measure(options.change[0], 1)  # the first runs on a cold JVM
+            lake.warm_up(options.change[0])
             for change in options.change:
                 points += lake.measure(change, options.turns)
                 print(listed(points[-len(MODELS) :], markdown=False), file=sys.stderr, flush=True)
