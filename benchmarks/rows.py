@@ -1,8 +1,8 @@
 """Refreshing by rows against rebuilding in full, side by side in one run.
 
 Every model is built three times from the same sources: `refresh rows`, `refresh full`, and `auto`,
-where sqb chooses. Rows arrive, one build runs with one model at a time, and the seconds of each way
-are compared; the results must be equal. Reading the change is part of the refresh.
+where sqb chooses. Rows arrive, each way builds one model at a time, and the seconds of the ways are
+compared; the results must be equal. Reading the change is part of the refresh.
 
     python benchmarks/rows.py [--rows 400000 4000000] [--change 0.001 …] [--turns 3]
                               [--markdown] [--json FILE] [--svg FILE] [--check]
