@@ -125,6 +125,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--lives", type=int, default=None)
+    parser.add_argument("--models", type=int, default=6)
+    parser.add_argument("--steps", type=int, default=3)
     options = parser.parse_args()
     os.environ.setdefault("SQB_NO_CLASS_ARCHIVE", "1")
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 30)
@@ -134,7 +136,8 @@ def main() -> int:
         done = 0
         while time.monotonic() < end and (options.lives is None or done < options.lives):
             try:
-                counts += live(bench_of(), seed + done, end=end)
+                bench, size = bench_of(), {"models": options.models, "steps": options.steps}
+                counts += live(bench, seed + done, end=end, **size)
             except MismatchError as found:
                 print(f"MISMATCH {found}", flush=True)
                 mismatches += 1

@@ -21,7 +21,7 @@ from sqb.execution.run import Run
 from sqb.execution.statement import full_name
 from sqb.execution.steps import Range, Steps, kinds_of, ranges, ranging
 from sqb.execution.table import (
-    SNAPSHOT_PROPERTY,
+    WRITTEN_BY,
     committed,
     identified,
     publish,
@@ -189,7 +189,7 @@ def append_rows(work: Work, frame: DataFrame) -> Outcome:
 
     def add(target: str) -> dict[str, Any]:
         rows, observation = watched(frame, frame.schema.jsonValue())
-        rows.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", work.run.id).append()
+        rows.writeTo(target).option(WRITTEN_BY, work.run.id).append()
         return dict(observation.get) if observation is not None else {}
 
     def write(staged: Staged) -> Written:
@@ -222,7 +222,7 @@ def overwrite_partitions(
         from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows
 
         rows, observation = watched(coming, schema)
-        writer = rows.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", work.run.id)
+        writer = rows.writeTo(target).option(WRITTEN_BY, work.run.id)
         writer.overwrite(F.expr(condition))
         return dict(observation.get) if observation is not None else {}
 
@@ -342,7 +342,7 @@ def _write(work: Work, change: Change, staged: Staged, columns: Sequence[str]) -
             if found is not None
         ]
         # a statement has no options: the session, which is this node's alone, has them
-        work.session.conf.set(f"spark.sql.iceberg.{SNAPSHOT_PROPERTY}sqb.run-id", run.id)
+        work.session.conf.set(f"spark.sql.iceberg.{WRITTEN_BY}", run.id)
         # looking first which files hold such rows costs a query, small files less than that
         small = (work.base.total_bytes or _SMALL) < _SMALL
         work.session.conf.set(_FILES_FIRST, "false" if small else "true")
@@ -358,7 +358,7 @@ def _write(work: Work, change: Change, staged: Staged, columns: Sequence[str]) -
         coming = coming.selectExpr("*", f"explode(sequence(1, CAST({copies} AS INT))) AS sqb_i")
     if change.most:
         rows = coming.selectExpr(*(quote(column) for column in columns))
-        writer = rows.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", run.id)
+        writer = rows.writeTo(target).option(WRITTEN_BY, run.id)
         committed(staged, writer.append)
 
 

@@ -26,6 +26,7 @@ from sqb.lake.publish import FRESH_TABLE_PROPERTIES, Overtaken
 from sqb.lake.shape import Shape
 from sqb.lake.staging import Staged
 from sqb.lake.types import iceberg_schema, spark_type
+from sqb.lake.writers import RUN_ID
 from sqb.spark.kinds import forget, keep
 from sqb.state.definition import pack
 from sqb.state.record import Record, encode, untouched
@@ -33,8 +34,8 @@ from sqb.state.record import Record, encode, untouched
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
 
-#: Prefix of write options that end up in the snapshot's summary.
-SNAPSHOT_PROPERTY = "snapshot-property."
+#: The write option that puts the run into the snapshot's summary.
+WRITTEN_BY = f"snapshot-property.{RUN_ID}"
 
 T = TypeVar("T")
 
@@ -133,14 +134,14 @@ def _write(
 
     frame, observation = watched(frame, schema)
     target = full_name(run.catalog.name, *staged.parts)
-    writer = frame.writeTo(target).option(f"{SNAPSHOT_PROPERTY}sqb.run-id", run.id)
+    writer = frame.writeTo(target).option(WRITTEN_BY, run.id)
     properties = {**FRESH_TABLE_PROPERTIES, **layout.properties}
     location = staged.location
     if staged.branch is not None:
         writer.overwrite(F.lit(True))
     elif staged.in_place and (layout.partitioned_by or layout.sorted_by):
         # a statement has no options: the session, which is this node's alone, has them
-        session.conf.set(f"spark.sql.iceberg.{SNAPSHOT_PROPERTY}sqb.run-id", run.id)
+        session.conf.set(f"spark.sql.iceberg.{WRITTEN_BY}", run.id)
         _replace(session, frame, target, layout, properties)
     elif layout.partitioned_by or layout.sorted_by:
         for statement in _ddl(target, schema, layout, properties, location):

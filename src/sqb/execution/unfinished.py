@@ -15,6 +15,7 @@ import msgspec
 from sqb.execution.run import Run
 from sqb.lake.metadata import TableFacts
 from sqb.lake.staging import live_runs, stage_schema
+from sqb.lake.writers import writers_since
 
 
 def as_recorded(run: Run, name: str) -> TableFacts | None:
@@ -39,25 +40,3 @@ def as_recorded(run: Run, name: str) -> TableFacts | None:
         snapshot_columns=None,
         total_records=record.rows,
     )
-
-
-def writers_since(document: dict[str, Any], recorded: int | None) -> frozenset[str]:
-    """The runs of sqb that wrote all versions after the ``recorded`` one; none if there are no such
-    versions, if someone else wrote one of them, or if an older one is back.
-
-    >>> versions = [{"snapshot-id": 11, "sequence-number": 1}]
-    >>> versions += [{"snapshot-id": 12, "sequence-number": 2, "summary": {"sqb.run-id": "r2"}}]
-    >>> writers_since({"current-snapshot-id": 12, "snapshots": versions}, 11)
-    frozenset({'r2'})
-    """
-    there = {s["snapshot-id"]: s for s in document.get("snapshots") or []}
-    before, now = there.get(recorded), there.get(document.get("current-snapshot-id"))
-    if before is None or now is None:
-        return frozenset()
-    later = [s for s in there.values() if _order(s) > _order(before)]
-    writers = {str((s.get("summary") or {}).get("sqb.run-id", "")) for s in later}
-    return frozenset(writers) if now in later and "" not in writers else frozenset()
-
-
-def _order(snapshot: dict[str, Any]) -> int:
-    return int(snapshot.get("sequence-number") or 0)

@@ -22,6 +22,7 @@ from sqb.lake.staging import (
     split_alias,
     stage_schema,
 )
+from sqb.lake.writers import writer_of
 
 if TYPE_CHECKING:
     from sqb.lake.rest_lake import Loaded, RestLake
@@ -92,9 +93,7 @@ def _has_uuid(target: Loaded | None, alias: Loaded) -> bool:
 def _made_by(document: dict[str, Any], run_id: str) -> bool:
     """Did a run make all of a table, so that nobody else can have a name for it?"""
     snapshots = document.get("snapshots") or []
-    return bool(snapshots) and all(
-        (s.get("summary") or {}).get("sqb.run-id") == run_id for s in snapshots
-    )
+    return bool(snapshots) and all(writer_of(s) == run_id for s in snapshots)
 
 
 def _discard_branch(lake: RestLake, namespace: str, table: str, branch: str) -> None:

@@ -31,6 +31,7 @@ from sqb.lake.rest_updates import (
 )
 from sqb.lake.staging import Staged, refuse_deleting
 from sqb.lake.views import view_metadata
+from sqb.lake.writers import writer_of
 
 if TYPE_CHECKING:
     from sqb.lake.rest_lake import Loaded, RestLake
@@ -228,10 +229,7 @@ def _after(base: Document, now: Loaded, work: Loaded, staged: Staged) -> Documen
         # The rows are there already; they are ours if the snapshot says so.
         main = main_of(now.document)
         snapshots = now.document.get("snapshots") or []
-        is_ours = any(
-            s["snapshot-id"] == main and s["summary"].get("sqb.run-id") == staged.run_id
-            for s in snapshots
-        )
+        is_ours = any(s["snapshot-id"] == main and writer_of(s) == staged.run_id for s in snapshots)
         return now.document if is_ours else None
     if staged.branch is not None:
         if staged.branch not in now.document.get("refs", {}):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sqb.execution.unfinished import writers_since
+from sqb.lake.writers import writers_since
 
 
 def version(number: int, run: str | None = None) -> dict[str, Any]:
