@@ -5,7 +5,7 @@ where sqb chooses. Rows arrive, each way builds one model at a time, and the sec
 compared; the results must be equal. Reading the change is part of the refresh.
 
     python benchmarks/rows.py [--rows 400000 4000000] [--change 0.001 …] [--turns 3]
-                              [--markdown] [--json FILE] [--svg FILE] [--check]
+                              [--markdown] [--json FILE] [--svg FILE] [--check] [--with FILE]
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import statistics
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -219,8 +220,10 @@ def listed(points: list[Point], *, markdown: bool) -> str:
 
 
 def drawn(points: list[Point]) -> str:
-    """Seconds by the size of the change at the largest size, and by the size at one change."""
-    most = max(p.rows for p in points)
+    """Seconds by the size of the change, at the largest size that has several, and by the size at
+    one change."""
+    changes = Counter(p.rows for p in points)
+    most = max(changes, key=lambda rows: (changes[rows] > len(MODELS), rows))
     panels = []
     for model in MODELS:
         mine = [p for p in points if p.model == model]
@@ -277,8 +280,11 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--svg", type=Path)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--with", dest="earlier", type=Path, help="points of an earlier run too")
     options = parser.parse_args()
     points: list[Point] = []
+    if options.earlier:
+        points = [Point(**one) for one in json.loads(options.earlier.read_text(encoding="utf-8"))]
     for rows in options.rows:
         with tempfile.TemporaryDirectory() as folder:
             print(f"{rows:,} rows: loading", file=sys.stderr, flush=True)

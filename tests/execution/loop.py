@@ -40,7 +40,7 @@ class MismatchError(AssertionError):
 
 
 def live(
-    bench: Workbench, seed: int, *, models: int = 6, steps: int = 3, end: float = math.inf
+    bench: Workbench, seed: int, *, models: int, steps: int, end: float = math.inf
 ) -> Counter[str]:
     """One life: build, then change and refresh until the ``end``; counts of what was done."""
     life, counts = Life(seed, models), Counter[str]()
@@ -125,8 +125,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--lives", type=int, default=None)
-    parser.add_argument("--models", type=int, default=6)
-    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--models", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=6)
     options = parser.parse_args()
     os.environ.setdefault("SQB_NO_CLASS_ARCHIVE", "1")
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 30)
