@@ -148,6 +148,17 @@ def test_ctrl_c_at_the_caller_cancels_the_build(warm: Warm, seconds: float) -> N
     until(lambda: not warm.status()["running"], "its end")
 
 
+def test_a_command_that_is_killed_is_seen_to_be_by_its_caller(warm: Warm) -> None:
+    model = warm.root / "models" / "late.sql"
+    model.write_text("SELECT 2 AS late\n")
+    done, served = warm.served("build", "--select", "late", SQB_FAILPOINT="publish:4")
+    assert (done.returncode, served) == (-signal.SIGKILL, True), done.stderr
+    assert "Traceback" not in done.stderr
+    done, served = warm.served("build", "--select", "late")
+    model.unlink()
+    assert (done.returncode, served) == (0, True), done.stderr
+
+
 def test_a_caller_that_is_killed_takes_its_command_along(warm: Warm) -> None:
     slow = warm.root / "models" / "slow.sql"
     slow.write_text(SLOW)

@@ -115,7 +115,8 @@ def _run(connection: socket.socket, arguments: list[str]) -> int | None:
     if "exit" in ended:
         return int(ended["exit"])
     if "signal" in ended:
-        signal.signal(ended["signal"], signal.SIG_DFL)
+        if ended["signal"] != signal.SIGKILL:  # which can't be handled, so needs no default
+            signal.signal(ended["signal"], signal.SIG_DFL)
         os.kill(os.getpid(), ended["signal"])
     print("error: the warm Spark ended while the command ran", file=sys.stderr)
     return 1
