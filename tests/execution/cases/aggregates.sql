@@ -55,7 +55,7 @@ SELECT g FROM raw.sales GROUP BY g HAVING sum(v) > 5
 SELECT g % 3 AS third, count(*) AS n, sum(v) AS total, count(v) AS c FROM raw.sales GROUP BY g % 3
 
 -- more: groups whose key is not selected
--- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
+-- by: bag_merge, bag_merge, skip:NET_CHANGE_EMPTY, bag_merge, bag_merge
 SELECT count(*) AS n, max(v) AS most FROM raw.sales GROUP BY g
 
 -- more: the output computes with its aggregates

@@ -63,7 +63,7 @@ SELECT k, x, name FROM raw.other FULL JOIN raw.dims USING (k)
 SELECT coalesce(s.g, o.g) AS g, coalesce(s.k, o.k) AS k, s.id, o.x FROM raw.sales s FULL JOIN raw.other o ON s.g = o.g AND s.k = o.k
 
 -- more: a full join without its key in the output
--- by: current, affected_key, affected_key, affected_key, affected_key
+-- by: current, bag_merge, bag_merge, bag_merge, bag_merge
 SELECT o.x, d.name FROM raw.other o FULL JOIN raw.dims d ON o.k = d.k
 
 -- more: a semi join

@@ -31,7 +31,7 @@ SELECT g, id FROM (SELECT g, id, rank() OVER (PARTITION BY g ORDER BY id) AS r F
 SELECT id, g, v / sum(v) OVER (PARTITION BY g) AS share FROM raw.sales WHERE g IN (4, 5, 6, 10, 11)
 
 -- more: a partition that is not selected
--- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
+-- by: bag_merge, bag_merge, skip:NET_CHANGE_EMPTY, bag_merge, bag_merge
 SELECT id, count(*) OVER (PARTITION BY s) AS same FROM raw.sales
 
 -- more: a window over a join
