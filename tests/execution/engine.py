@@ -412,6 +412,16 @@ SCRIPTS = {
             "INSERT INTO {t} VALUES (1, 1, 'a', 1), (2, -1, 'b', 2)",
         ),
     ),
+    "e35a": Script(
+        "a column that has the name of the refresh's own, in rows that are there twice",
+        "SELECT sqb_i, v FROM {t}",
+        ("UPDATE {t} SET v = v + 1 WHERE sqb_i = 1", "INSERT INTO {t} VALUES (3, 3), (3, 3)"),
+        "affected_key",
+        (
+            "CREATE TABLE {t} (sqb_i INT, v INT) USING iceberg",
+            "INSERT INTO {t} VALUES (1, 1), (1, 1), (2, 2)",
+        ),
+    ),
     "e35b": Script(
         "keys with quotes, backslashes, line ends and signs of all kinds",
         "SELECT s, d, max(n) AS n FROM {t} GROUP BY s, d",
@@ -494,5 +504,5 @@ SHARE = (
         "e14h",
         "e15",
     ),
-    *("e22d", "e34c", "e36"),
+    *("e22d", "e34c", "e35a", "e36"),
 )

@@ -374,7 +374,7 @@ def _in_files(part: Part) -> str:
 
 def _net(raw: str, columns: Sequence[str], kinds: Mapping[str, str]) -> str:
     """Changed rows without those that cancel, one for each copy: what reads them may count."""
-    items = ", ".join(quote(column) for column in columns)
+    items = ", ".join(f"sqb_n.{quote(column)}" for column in columns)
     netted = net([(quote(column), kinds[column]) for column in columns], raw)
     return (
         f"SELECT {items}, CAST(SIGN({WEIGHT}) AS INT) AS {WEIGHT} FROM ({netted}) AS sqb_n"

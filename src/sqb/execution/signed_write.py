@@ -312,7 +312,7 @@ def _rewrite(work: Work, change: Change, alter: Alter | None) -> Outcome:
         )
         for known in (there, given)
     )
-    names = ", ".join(quote(name) for name, _ in columns)
+    names = ", ".join(f"b.{quote(name)}" for name, _ in columns)
     changed = f"SELECT {coming}, {WEIGHT} FROM {SIGNED}"
     if not change.gone:
         changed += f" WHERE {WEIGHT} > 0"
@@ -355,7 +355,8 @@ def _write(work: Work, change: Change, staged: Staged, columns: Sequence[str]) -
     copies = f"IF({WEIGHT} < 0, {COPIES}, {WEIGHT})"
     coming = change.frame.where(f"{copies} > 0")
     if change.most > 1:
-        coming = coming.selectExpr("*", f"explode(sequence(1, CAST({copies} AS INT))) AS sqb_i")
+        other = "_" * (1 + max(map(len, columns)))  # a name that no column has
+        coming = coming.selectExpr("*", f"explode(sequence(1, CAST({copies} AS INT))) AS {other}")
     if change.most:
         rows = coming.selectExpr(*(quote(column) for column in columns))
         writer = rows.writeTo(target).option(WRITTEN_BY, run.id)
