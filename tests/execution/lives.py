@@ -38,6 +38,7 @@ VALUES = {
 COLLATED = "ci"
 _COLLATE = "COLLATE UTF8_LCASE"
 _SUMMED = ("int", "long", "dec8", "dec18")
+_NUMBERS, _TIMES = frozenset({*_SUMMED, "dbl"}), frozenset({"day", "ts"})
 _MODES = ("copy-on-write", "merge-on-read")
 
 
@@ -234,11 +235,32 @@ class Life:
             pairs = [pair for pair in pairs if pair[0].kind == "str"] or pairs
             a, b = rng.choice(pairs)
         folded = f" {_COLLATE}" if self.folds and a.kind == "str" else ""
-        condition = f"{a.name}{folded} {rng.choice(['=', '=', '=', '<=>'])} {b.name}"
+        one, two = f"{a.name}{folded}", b.name
+        if rng.random() < 0.2:
+            one, two = self.unlike(mine, theirs)
+        condition = f"{one} {rng.choice(['=', '=', '=', '<=>'])} {two}"
         if rng.random() < 0.25:
             condition += f" AND {self.predicate([*mine, *theirs])}"
         joined = f"{left} {kind} {right} ON {condition}"
         return joined, mine if "SEMI" in kind or "ANTI" in kind else [*mine, *theirs]
+
+    def unlike(self, mine: list[Column], theirs: list[Column]) -> tuple[str, str]:
+        """Two values of different types that Spark compares all the same."""
+        rng = self.rng
+        pairs = [
+            (a, b)
+            for a in mine
+            for b in theirs
+            if any(a.kind in like and b.kind in like for like in (_NUMBERS, _TIMES))
+        ]
+        if not pairs:
+            return "1", "'1'"
+        a, b = rng.choice(pairs)
+        sides = [a.name, b.name]
+        if a.kind in ("int", "long") and b.kind in ("int", "long") and rng.random() < 0.7:
+            place = rng.randrange(2)
+            sides[place] = f"CAST({sides[place]} AS STRING)"
+        return sides[0], sides[1]
 
     def exists(self, columns: Sequence[Column]) -> str:
         rng = self.rng

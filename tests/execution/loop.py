@@ -144,6 +144,7 @@ def main() -> int:
                 break
             done += 1
             counts["lives"] += 1
+            print(f"{done} lives, {counts['refreshes']} refreshes", file=sys.stderr, flush=True)
         from sqb.spark.session import stop_session
 
         stop_session(bench_of().spark)

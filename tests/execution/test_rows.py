@@ -211,6 +211,28 @@ def test_names_that_differ_in_case_alone_are_left_to_spark(bench: Workbench) -> 
     assert (node.strategy and node.strategy.code) == "UNSUPPORTED"
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT n.id, n.s, o.amount FROM {raw}.notes n LEFT JOIN {raw}.orders o ON n.s = o.id",
+        (
+            "SELECT n.id, max(o.id) AS last FROM {raw}.notes n JOIN {raw}.orders o ON n.day = o.d"
+            " GROUP BY n.id"
+        ),
+    ],
+)
+def test_strings_that_are_joined_as_numbers_and_days(bench: Workbench, sql: str) -> None:
+    orders(bench)
+    bench.sql("CREATE TABLE lake.{raw}.notes (id INT, s STRING, day STRING) USING iceberg")
+    bench.sql("INSERT INTO lake.{raw}.notes VALUES (1, '1', '2026-01-01'), (2, '2', NULL)")
+    bench.model("m", sql)
+    bench.build()
+    bench.sql("INSERT INTO lake.{raw}.notes VALUES (3, '9', '2026-1-2'), (4, '10', '2026-01-1')")
+    bench.sql("DELETE FROM lake.{raw}.notes WHERE id = 1")
+    node = refreshed(bench, "m", sql)
+    assert (node.strategy and node.strategy.name) == "affected_key"
+
+
 def test_a_sub_query_whose_value_stays_is_no_change(bench: Workbench) -> None:
     orders(bench)
     sql = (

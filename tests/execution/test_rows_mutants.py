@@ -95,6 +95,10 @@ def ranges_end_too_early(patch: Patch) -> None:
     patch.setattr(steps, "_range", narrow)
 
 
+def numbers_are_ranged_as_strings(patch: Patch) -> None:
+    patch.setattr(steps.Range, "met_by", steps.Range.of)
+
+
 def rewritten_rows_are_not_netted(patch: Patch) -> None:
     patch.setattr(change_sets, "groupable", lambda _kind: False)
 
@@ -149,6 +153,11 @@ MUTANTS: list[tuple[Callable[[Patch], None], str, str]] = [
     (old_images_are_dropped, LARGEST, "affected_key"),
     (null_is_in_no_range, LARGEST, "affected_key"),
     (ranges_end_too_early, LARGEST, "affected_key"),
+    (
+        numbers_are_ranged_as_strings,
+        "SELECT a.id, a.g, b.v FROM {raw}.t a LEFT JOIN {raw}.u b ON CAST(a.id AS STRING) = b.id",
+        "affected_key",
+    ),
     (rewritten_rows_are_not_netted, "SELECT id, w FROM {raw}.u", "skip:NET_CHANGE_EMPTY"),
     (a_range_is_read_as_appends, BY_GROUP, "group_merge"),
     (

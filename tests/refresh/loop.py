@@ -25,7 +25,7 @@ def main() -> int:
     asked = parser.parse_args()
     done: Counter[str] = Counter()
     rounds, mismatches, seed = 0, 0, asked.seed
-    until = time.monotonic() + asked.seconds
+    until, told = time.monotonic() + asked.seconds, time.monotonic()
     with duckdb.connect(":memory:", config={"threads": 1}) as db:
         while time.monotonic() < until:
             others = (query_round, average_round) if seed % 3 == 0 else ()
@@ -37,11 +37,18 @@ def main() -> int:
                     mismatches += 1
                     print(f"{one.__name__} {seed}: {error!r} {error.__cause__!r}", flush=True)
             seed += 1
-    refreshes = sum(done[name] for name in STRATEGIES)
-    print(f"{rounds} queries, {refreshes} refreshes, {mismatches} mismatches")
+            if time.monotonic() > told + 60:
+                told = time.monotonic()
+                print(_summary(rounds, done, mismatches), file=sys.stderr, flush=True)
+    print(_summary(rounds, done, mismatches))
     for name, count in sorted(done.items(), key=lambda item: -item[1]):
         print(f"{count:8} {name}")
     return 1 if mismatches else 0
+
+
+def _summary(rounds: int, done: Counter[str], mismatches: int) -> str:
+    refreshes = sum(done[name] for name in STRATEGIES)
+    return f"{rounds} queries, {refreshes} refreshes, {mismatches} mismatches"
 
 
 if __name__ == "__main__":

@@ -27,18 +27,33 @@ _LONGEST = 200
 
 
 class Range(msgspec.Struct, frozen=True):
-    """What a column of keys ranges over, as literals; whether NULL is among them."""
+    """What a column of keys ranges over, as literals; whether NULL is among them.
+
+    ``kind`` is the type of the keys.
+    """
 
     low: str | None
     high: str | None
     nulls: bool
+    kind: str
 
     def of(self, expr: str) -> str:
-        """The condition that a value is within."""
+        """The condition that a value of the same type is within."""
         if self.low is None:
             return f"({expr}) IS NULL" if self.nulls else "FALSE"
         within = f"({expr}) BETWEEN {self.low} AND {self.high}"
         return f"({within} OR ({expr}) IS NULL)" if self.nulls else within
+
+    def met_by(self, expr: str) -> str:
+        """The condition that a value, perhaps of another type, can equal one of the keys.
+
+        A number equals a string as a number, and '10' comes before '9' among strings alone: a range
+        of strings says nothing of numbers and days. Spark knows the type when it plans, so files
+        are left out as if it had not been asked.
+        """
+        if self.kind != "string":
+            return self.of(expr)
+        return f"IF(typeof({expr}) = 'string', {self.of(expr)}, TRUE)"
 
 
 def literal_of(value: str, kind: str) -> str:
@@ -179,7 +194,7 @@ class Steps:
             return step.sql
         name, exprs = step.within
         found = self.keys[name]
-        limits = [r.of(e) for r, e in zip(found.ranges, exprs, strict=True) if r is not None]
+        limits = [r.met_by(e) for r, e in zip(found.ranges, exprs, strict=True) if r is not None]
         sql = " AND ".join([step.sql, *limits])
         if found.count <= BROADCAST_KEYS:
             sql = sql.replace(
@@ -236,7 +251,7 @@ def _range(found: Mapping[str, object], place: int, kind: str, count: int) -> Ra
     low, high = found[f"lo{place}"], found[f"hi{place}"]
     nulls = found[f"has{place}"] != count
     if low is None or high is None:
-        return Range(None, None, nulls)
+        return Range(None, None, nulls, kind)
     if max(len(str(low)), len(str(high))) > _LONGEST:
         return None
-    return Range(literal_of(str(low), kind), literal_of(str(high), kind), nulls)
+    return Range(literal_of(str(low), kind), literal_of(str(high), kind), nulls, kind)
