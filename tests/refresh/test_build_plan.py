@@ -69,6 +69,12 @@ REFUSED = [
     ),
     ("SELECT count(*) AS n FROM (SELECT DISTINCT a COLLATE UTF8_LCASE AS x FROM t0)", "COLLATE"),
     ("SELECT t0.b FROM t0, (SELECT * FROM VALUES ('a' COLLATE UTF8_LCASE) AS v(x)) w", "COLLATE"),
+    ("SELECT transform(a, X -> x + 1) AS y FROM t0", "a lambda over x"),
+    ("SELECT transform(a, c4 -> c4 + b) AS y FROM t0", "a lambda over c4"),
+    ("SELECT a, end FROM t0", "a column named end"),
+    ("SELECT to_json((a, b)) AS j FROM t0", "a struct in parentheses"),
+    ("SELECT arrays_zip(a, b) AS j FROM t0", "arrays_zip"),
+    ("SELECT a, first(b) AS f FROM (SELECT * FROM t0 ORDER BY b) q GROUP BY a", "puts in order"),
 ]
 
 
@@ -121,6 +127,21 @@ def test_strings_that_only_compare_as_equal_do_not_stand_for_each_other(sql: str
         return own + [expr for child in inputs(node) for expr in keys(child)]
 
     assert not any(map(collated, keys(plan_of(sql).root)))
+
+
+@pytest.mark.parametrize(
+    ("sql", "text"),
+    [
+        ("SELECT to_json(struct(a, b AS x, b)) AS j FROM t0", "(c1 AS `a`, c2 AS x, c2 AS `b`)"),
+        ("SELECT c, max(struct(a.`x y`)) AS m FROM t0 GROUP BY c", "struct(c1.`x y` AS `x y`)"),
+        ("SELECT to_json(struct(a)) AS j, a FROM t0 GROUP BY a", "struct(c4 AS `a`)"),
+        ("SELECT t0.a FROM t0, t1 WHERE ! t0.b = t1.b", "ON (! c2 = c5)"),
+    ],
+)
+def test_the_words_of_an_expression_stay(sql: str, text: str) -> None:
+    script = Script(relation, str)
+    script.state(plan_of(sql).root, "new")
+    assert any(text in step.sql for step in script.steps.values()), script.steps
 
 
 @pytest.mark.parametrize(("sql", "what"), REFUSED)

@@ -45,6 +45,7 @@ from sqb.refresh.cost import Sizes, affordable, estimate_full, refuse_keys, wort
 from sqb.refresh.derive import moves
 from sqb.refresh.free import free_choice
 from sqb.refresh.ir import Aggregate, Col, Node, Single, Window, inputs, output
+from sqb.refresh.levels import level
 from sqb.refresh.netting import Signed, Target
 from sqb.refresh.prune import pruned
 from sqb.refresh.reasons import Refused, Rejected
@@ -177,6 +178,7 @@ class RowRefresh:
         reads = Bound(self.run, self.session, work.record, sources)
         script = Script(reads.relation, quote)
         self._steps = steps = Steps(self.session, script)
+        plan = msgspec.structs.replace(plan, root=level(plan.root, kinds_at(script, steps)))
         types = types_of(plan, script, steps)
         _same_shape(shape, plan, types, self._ask_names)
         situation = Situation(plan, reads.bind(steps), types, old_versions(sources), self.run.ansi)
@@ -341,6 +343,11 @@ def _partitions(option: AffectedKey, steps: Steps, base: TableFacts, plan: Plan)
         ]
         tests.append("(" + " AND ".join(parts) + ")")
     return " OR ".join(tests) or "FALSE"
+
+
+def kinds_at(script: Script, steps: Steps) -> Callable[[Node], list[str]]:
+    """Asks Spark for the types of a node's columns."""
+    return lambda node: list(kinds_of(steps.described(script.state(node, "new"))).values())
 
 
 def types_of(plan: Plan, script: Script, steps: Steps) -> dict[Col, str]:

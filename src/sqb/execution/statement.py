@@ -112,8 +112,8 @@ def _encoded(kind: Any) -> str:
 
 
 def literal(text: str) -> str:
-    """A string literal of Spark SQL."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    """A string literal of Spark SQL, in which ``${x}`` is not a variable of the session."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{")
     return f"'{escaped}'"
 
 

@@ -41,10 +41,14 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Names:
-    """Column names that no other column of the plan has."""
+    """Column names that no other column of the plan has.
+
+    ``in_order`` says that a query below the outermost one asks for an order.
+    """
 
     def __init__(self) -> None:
         self._made = 0
+        self.in_order = False
 
     def fresh(self) -> Col:
         """A name that was not there before."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from sqb.refresh.block import Block, Lookup, Names, Plan, TableRef, ViewRef
+from sqb.refresh.free import minds_order
 from sqb.refresh.ir import Constants, SetOperation, hands_on_collated, strange
 from sqb.refresh.ordering import first_rows
 from sqb.refresh.scope import Scope, by_name, expression
@@ -19,16 +20,19 @@ from sqb.sql.query import Body, Query, Select, SetQuery, Values
 
 def build(sql: str, query: Query, lookup: Lookup) -> Plan:
     """The plan of a query."""
-    block = Block(sql, lookup, {}, None, Names(), _query)
-    if query.first is None:
-        return _query(block, query)
-    plan = _query(block, msgspec.structs.replace(query, first=None))
-    return first_rows(sql, plan, query.body, query.first)
+    names = Names()
+    block = Block(sql, lookup, {}, None, names, _query)
+    plan = _query(block, msgspec.structs.replace(query, first=None, in_order=False))
+    minding = minds_order(plan.root) if names.in_order else None
+    if minding is not None:
+        raise Unsupported(f"{minding} of rows that a sub-query puts in order", "FREE_CHOICE")
+    return plan if query.first is None else first_rows(sql, plan, query.body, query.first)
 
 
 def _query(block: Block, query: Query) -> Plan:
     if query.first is not None:
         raise Unsupported("LIMIT in a view", "LIMIT_ORDER")
+    block.names.in_order |= query.in_order
     known = dict(block.ctes)
     for name, columns, inner in query.ctes:
         known[name.lower()] = (inner, columns, dict(known))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from sqb.refresh.ir import Expr, Filter, Join, Node, Project, inputs
+from sqb.refresh.ir import Expr, Filter, Join, Node, Project, inputs, with_inputs
 from sqb.sql.fragments import Unsupported
 
 
@@ -25,7 +25,7 @@ def paired(old: Node, new: Node) -> Node:
         raise Unsupported("the plan has another form", "CONSTANT_MOVED")
     pairs = zip(inputs(old), inputs(new), strict=True)
     children = [paired(before, after) for before, after in pairs]
-    node = _with_inputs(new, children)
+    node = with_inputs(new, children)
     if isinstance(old, Filter) and isinstance(node, Filter):
         if old.predicate != node.predicate:
             return msgspec.structs.replace(node, before=old.predicate)
@@ -34,7 +34,7 @@ def paired(old: Node, new: Node) -> Node:
         return msgspec.structs.replace(node, before=old.items if old.items != node.items else None)
     if isinstance(old, Join) and isinstance(node, Join):
         return _paired_join(old, node)
-    if _with_inputs(old, children) != node:
+    if with_inputs(old, children) != node:
         raise Unsupported("a constant outside a filter", "CONSTANT_MOVED")
     return node
 
@@ -54,9 +54,3 @@ def _paired_join(old: Join, new: Join) -> Node:
         if then != now:
             node = Filter(node, Expr(now.parts), Expr(then.parts))
     return node
-
-
-def _with_inputs(node: Node, children: list[Node]) -> Node:
-    names = ("left", "right") if len(children) == 2 else ("child",)
-    changed = dict(zip(names, children, strict=True)) if children else {}
-    return msgspec.structs.replace(node, **changed)

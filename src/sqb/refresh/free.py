@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from sqb.refresh.ir import (
     Aggregate,
+    Call,
     Col,
     Constants,
     Distinct,
@@ -23,6 +24,7 @@ from sqb.refresh.ir import (
     Single,
     Top,
     Window,
+    inputs,
     output,
     positions,
 )
@@ -86,6 +88,19 @@ def free_choice(node: Node, types: Mapping[Col, str], keys: Keys | None) -> str 
             return _join(node, types, keys)
         case Top():
             return "ties at LIMIT" if ties(node, types) else free_choice(node.child, types, None)
+
+
+def minds_order(node: Node) -> str | None:
+    """A function whose result depends on the order in which rows come; None: there is none."""
+    calls: list[Call] = []
+    if isinstance(node, Aggregate):
+        calls = [call for _, call in node.calls]
+    elif isinstance(node, Window):
+        calls = [item.call for item in node.items]
+    names = [call.function.removesuffix("_distinct") for call in calls]
+    own = (name for name in names if name in _FREE | _RANKS)
+    below = (found for child in inputs(node) if (found := minds_order(child)))
+    return next(own, None) or next(below, None)
 
 
 def ties(node: Top, types: Mapping[Col, str]) -> bool:
@@ -167,4 +182,4 @@ def _collated(kind: str | None) -> bool:
     return kind is not None and "collate" in kind.lower()
 
 
-__all__ = ["free_choice", "ties"]
+__all__ = ["free_choice", "minds_order", "ties"]

@@ -8,7 +8,7 @@ user's own words, never a reprint. A node that is not one of these is not refres
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -303,6 +303,13 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return (node.left, node.right)
         case _:
             return (node.child,)
+
+
+def with_inputs(node: Node, children: Sequence[Node]) -> Node:
+    """The node over other inputs."""
+    names = ("left", "right") if len(children) == 2 else ("child",)
+    changed = dict(zip(names, children, strict=True)) if children else {}
+    return msgspec.structs.replace(node, **changed)
 
 
 def scans(node: Node) -> list[Scan]:

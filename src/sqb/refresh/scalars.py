@@ -8,9 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
-from sqb.refresh.ir import Col, Expr, Join, Node, Project, Single, column, inputs, output
+from sqb.refresh.ir import (
+    Col,
+    Expr,
+    Join,
+    Node,
+    Project,
+    Single,
+    column,
+    inputs,
+    output,
+    with_inputs,
+)
 
 
 def singles(node: Node) -> list[Single]:
@@ -35,7 +44,4 @@ def bound(node: Node, values: Mapping[Col, str]) -> Node:
         items = [(col, column(col)) for col in output(left)]
         items.append((node.right.column, Expr((values[node.right.column],))))
         return Project(left, tuple(items))
-    children = [bound(child, values) for child in inputs(node)]
-    names = ("left", "right") if len(children) == 2 else ("child",)
-    changed = dict(zip(names, children, strict=True)) if children else {}
-    return msgspec.structs.replace(node, **changed)
+    return with_inputs(node, [bound(child, values) for child in inputs(node)])

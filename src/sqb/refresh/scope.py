@@ -119,13 +119,19 @@ def expression(
         if not _covered(use.start, done):
             expr, used = resolve(use)
             done.append((use.start, use.ends[used - 1], expr))
+    # the plan calls a column otherwise than the field of a struct that is made of it
+    names = [
+        (end, end, Expr((" AS `" + name.replace("`", "``") + "`",)))
+        for start, end, name in piece.fields
+        if not _inside(start, end, done)
+    ]
     parts: list[str | Col] = []
     at = piece.start
-    for start, end, expr in sorted(done, key=lambda item: item[0]):
+    for start, end, expr in sorted([*done, *names], key=lambda item: item[0]):
         if start > at:
             parts.append(sql[at:start])
         whole = expr.column is not None or (start, end) == (piece.start, piece.end)
-        parts += expr.parts if whole else ["(", *expr.parts, ")"]
+        parts += expr.parts if whole or start == end else ["(", *expr.parts, ")"]
         at = end
     if at < piece.end:
         parts.append(sql[at : piece.end])
@@ -133,6 +139,11 @@ def expression(
         return done[0][2]
     inner = tuple(expression(sql, arg, resolve, calls, scalars, others) for arg in piece.coalesce)
     return Expr(joined(parts), inner)
+
+
+def _inside(start: int, end: int, spans: Sequence[tuple[int, int, Expr]]) -> bool:
+    """Is it a part of one of these, and not all of it?"""
+    return any(a <= start and end <= b and (a, b) != (start, end) for a, b, _ in spans)
 
 
 def _covered(start: int, spans: Sequence[tuple[int, int, Expr]]) -> bool:

@@ -112,7 +112,7 @@ def mistied(root: Node, of: ColumnType) -> str | None:
                 sides = [
                     types.get(e.column) if e.column else None for e in (equal.left, equal.right)
                 ]
-                if not _one_to_one(*sides):
+                if not one_to_one(*sides):
                     told = " and ".join(side or "a type that is not known" for side in sides)
                     return f"a correlated sub-query that compares {told}"
         return next((found for child in inputs(node) if (found := look(child))), None)
@@ -120,10 +120,10 @@ def mistied(root: Node, of: ColumnType) -> str | None:
     return look(root)
 
 
-def _one_to_one(one: str | None, two: str | None) -> bool:
+def one_to_one(one: str | None, two: str | None) -> bool:
     """Does a value of one type equal at most one of the other?
 
-    >>> _one_to_one("int", "bigint"), _one_to_one("int", "string"), _one_to_one("date", "date")
+    >>> one_to_one("int", "bigint"), one_to_one("int", "string"), one_to_one("date", "date")
     (True, False, True)
     """
     if one is None or two is None:

@@ -125,7 +125,7 @@ class Conditions(Cursor, ABC):
         left, right = self.halves("IN")
         if right.word() != "(" or right.word(1) not in (*QUERY_WORDS, "VALUES"):
             return None
-        negated = left.stop > left.at and self.tokens.raws[left.stop - 1].upper() == "NOT"
+        negated = left.stop > left.at and left.word(left.stop - left.at - 1) == "NOT"
         left.stop -= negated
         if any(left.count(word) for word in _LOOSER):
             return None

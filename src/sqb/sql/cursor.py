@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sqb.sql.fragments import Unsupported
-from sqb.sql.tokens import Tokens
+from sqb.sql.tokens import Tokens, spoken
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -23,9 +23,9 @@ class Cursor:
         self.stop = stop
 
     def word(self, ahead: int = 0) -> str:
-        """A token in upper case, or nothing behind the last."""
+        """A token as a word of SQL, or nothing behind the last."""
         i = self.at + ahead
-        return " ".join(self.tokens.raws[i].upper().split()) if i < self.stop else ""
+        return spoken(self.tokens.raws, i) if i < self.stop else ""
 
     def take(self, *words: str) -> bool:
         """Go behind these words if they stand here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
@@ -11,7 +12,7 @@ from sqlglot.errors import ParseError
 
 from sqb.sql.functions import AGGREGATES, GENERATORS, SCALARS, SYNTAX, WINDOWS
 from sqb.sql.nested import Asks, Matters, Place, Unreadable, sub_queries
-from sqb.sql.tokens import Tokens, dialect
+from sqb.sql.tokens import Tokens, dialect, spoken
 
 if TYPE_CHECKING:
     from sqb.sql.query import Query
@@ -71,15 +72,21 @@ class CallUse(msgspec.Struct, frozen=True):
     columns: tuple[ColumnUse, ...] = ()
     inner: tuple[CallUse, ...] = ()
     queries: tuple[Nested, ...] = ()
+    fields: tuple[tuple[int, int, str], ...] = ()
 
     @property
     def span(self) -> Fragment:
         """The whole call as an expression."""
-        return Fragment(self.start, self.end, self.columns, self.inner, self.queries)
+        return Fragment(
+            self.start, self.end, self.columns, self.inner, self.queries, fields=self.fields
+        )
 
 
 class Fragment(msgspec.Struct, frozen=True):
-    """One expression of the text; ``columns`` and ``queries`` are all in it, in calls too."""
+    """One expression of the text; ``columns`` and ``queries`` are all in it, in calls too.
+
+    ``fields`` are the columns after which a field of a struct is called: their spans and names.
+    """
 
     start: int
     end: int
@@ -88,6 +95,7 @@ class Fragment(msgspec.Struct, frozen=True):
     queries: tuple[Nested, ...] = ()
     coalesce: tuple[Fragment, ...] = ()
     literal: int | None = None
+    fields: tuple[tuple[int, int, str], ...] = ()
 
 
 #: Node classes that an expression may be made of; functions are judged by name.
@@ -159,17 +167,23 @@ def fragment(tokens: Tokens, begin: int, stop: int, read: ReadQuery) -> Fragment
             raise Unsupported("a sub-query inside an expression")
         if not isinstance(node, _ALLOWED):
             raise Unsupported(type(node).__name__)
+        if isinstance(node, exp.Tuple) and not isinstance(node.parent, exp.In | exp.Window):
+            raise Unsupported("a struct in parentheses")
+        if isinstance(node, exp.Lambda):
+            _refuse_variables(node)
     columns = tuple(sorted((_column(c, start) for c in tree.find_all(exp.Column)), key=_start))
     expression = _Expression(tokens, [(place.begin, place.closed) for place in places], read)
-    calls = tuple(_filled(call, columns, queries) for call in expression.calls(begin, stop))
+    fields = expression.fields(begin, stop, columns)
+    calls = expression.calls(begin, stop)
     return Fragment(
         start,
         end,
         columns,
-        calls,
+        tuple(_filled(call, columns, queries, fields) for call in calls),
         tuple(queries),
         expression.coalesce(begin, stop),
         _position(tokens, begin, stop),
+        fields,
     )
 
 
@@ -177,7 +191,7 @@ def _places(tokens: Tokens, begin: int, stop: int) -> list[Place]:
     """Where the sub-queries of an expression stand."""
     if not any(raw.upper() in ("SELECT", "WITH") for raw in tokens.raws[begin:stop]):
         return []
-    words = [" ".join(raw.upper().split()) for raw in tokens.raws[:stop]]
+    words = [spoken(tokens.raws, i) for i in range(stop)]
     try:
         return sub_queries(words, begin, stop)
     except Unreadable as error:
@@ -200,13 +214,33 @@ def _nested(tokens: Tokens, place: Place, read: ReadQuery) -> Nested:
     )
 
 
-def _filled(call: CallUse, columns: tuple[ColumnUse, ...], queries: list[Nested]) -> CallUse:
+def _filled(
+    call: CallUse,
+    columns: tuple[ColumnUse, ...],
+    queries: list[Nested],
+    fields: tuple[tuple[int, int, str], ...],
+) -> CallUse:
     return msgspec.structs.replace(
         call,
         columns=tuple(use for use in columns if call.start <= use.start < call.end),
         queries=tuple(query for query in queries if call.start <= query.start < call.end),
-        inner=tuple(_filled(one, columns, queries) for one in call.inner),
+        inner=tuple(_filled(one, columns, queries, fields) for one in call.inner),
+        fields=tuple(field for field in fields if call.start <= field[0] < call.end),
     )
+
+
+#: What columns and keys are called in a plan.
+_OWN_NAMES = re.compile(r"[ck]\d+|sqb_\w*|__[nw]", re.IGNORECASE)
+
+
+def _refuse_variables(node: exp.Lambda) -> None:
+    """Spark knows the variables of a lambda whatever their case; none may be taken for a column,
+    nor a column of the plan for one."""
+    names = {variable.name.lower() for variable in node.expressions}
+    columns = {column.parts[0].name.lower() for column in node.this.find_all(exp.Column)}
+    for name in sorted(names):
+        if name in columns or _OWN_NAMES.fullmatch(name):
+            raise Unsupported(f"a lambda over {name}")
 
 
 def _parse(text: str) -> exp.Expr:
@@ -270,6 +304,20 @@ class _Expression:
             call, inside = self.call(i, stop)
             out.append(call)
         return tuple(out)
+
+    def fields(
+        self, begin: int, stop: int, columns: tuple[ColumnUse, ...]
+    ) -> tuple[tuple[int, int, str], ...]:
+        """The columns after which fields of a struct are called."""
+        names = {(use.start, use.ends[-1]): use.parts[-1] for use in columns}
+        found: list[tuple[int, int, str]] = []
+        for i in range(begin, stop - 1):
+            if self.raws[i].lower() == "struct" and self.raws[i + 1] == "(":
+                for a, b in _split(self.tokens, i + 2, _partner(self.tokens, i + 1, stop)):
+                    if a < b:
+                        span = (self.tokens.parsed[a].start, self.tokens.parsed[b - 1].end + 1)
+                        found += [(*span, names[span])] if span in names else []
+        return tuple(found)
 
     def is_over(self, i: int, stop: int) -> bool:
         close = _partner(self.tokens, i + 1, stop)

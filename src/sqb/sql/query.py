@@ -132,9 +132,11 @@ class FirstRows(msgspec.Struct, frozen=True):
 class Query(msgspec.Struct, frozen=True):
     """A query with its CTEs; ``ctes`` are seen by those after them and by the body.
 
-    ``first`` is set where a whole text ends in ORDER BY and LIMIT.
+    ``first`` is set where a whole text ends in ORDER BY and LIMIT, ``in_order`` where it ends in
+    ORDER BY.
     """
 
     ctes: tuple[tuple[str, tuple[str, ...], Query], ...]
     body: Body
     first: FirstRows | None = None
+    in_order: bool = False

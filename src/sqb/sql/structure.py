@@ -6,6 +6,7 @@ printed anew. What is not understood here is ``Unsupported``, and a caller then 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import combinations, product
 
@@ -29,7 +30,7 @@ from sqb.sql.query import (
     Table,
     Values,
 )
-from sqb.sql.tokens import Tokens
+from sqb.sql.tokens import Tokens, spoken
 
 _CLAUSES = frozenset(
     {"FROM", "WHERE", "GROUP BY", "HAVING", "QUALIFY", "WINDOW", "LATERAL"}
@@ -47,6 +48,9 @@ def structure(tokens: Tokens) -> Query:
     count = len(tokens.raws)
     while count and tokens.raws[count - 1] == ";":
         count -= 1
+    words = Counter(spoken(tokens.raws, i) for i in range(count))
+    if words["CASE"] != words["END"]:
+        raise Unsupported("a column named end")
     reader = _Reader(tokens, 0, count)
     query = reader.query(outermost=True)
     reader.end()
@@ -71,8 +75,8 @@ class _Reader(Conditions):
                 if not self.take(","):
                     break
         body = self._union()
-        first = None
-        if self.take("ORDER BY"):
+        first, in_order = None, self.take("ORDER BY")
+        if in_order:
             order = self.until({"LIMIT", "OFFSET"})  # a table has no order
             if outermost and self.word() == "LIMIT":
                 first = self._first_rows(order)
@@ -80,7 +84,7 @@ class _Reader(Conditions):
             raise Unsupported(self.word(), "LIMIT_ORDER")
         if self.at < self.stop:
             raise Unsupported(self.word())
-        return Query(tuple(ctes), body, first)
+        return Query(tuple(ctes), body, first, in_order)
 
     def _first_rows(self, order: _Reader) -> FirstRows:
         """ORDER BY and the LIMIT that stands here."""

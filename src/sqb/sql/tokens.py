@@ -83,6 +83,18 @@ class Tokens(NamedTuple):
         return Tok(self.raws[i], token.start, token.end + 1, line, token.token_type, token.text)
 
 
+def spoken(raws: list[str], i: int) -> str:
+    """A token as a word of SQL: in upper case; behind a dot it is a name, whatever it says.
+
+    >>> [spoken(["not", "t", ".", "end"], i) for i in (0, 3)], spoken(["!"], 0)
+    (['NOT', '`END`'], 'NOT')
+    """
+    word = " ".join(raws[i].upper().split())
+    if i and raws[i - 1] == "." and word.replace("_", "a").isalnum():
+        return f"`{word}`"
+    return "NOT" if word == "!" else word
+
+
 @cache
 def dialect() -> Dialect:
     """The one dialect object: making it costs more than parsing a model."""

@@ -1,0 +1,107 @@
+"""Queries whose text means something else than it seems to: each is refreshed to what it gives."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from proof import at_home, differences, on_spark, way_of
+
+if TYPE_CHECKING:
+    from conftest import Workbench
+
+pytestmark = pytest.mark.proof
+
+TRAPS = {
+    # each side of a set operation has a type of its own, the whole has another
+    "union_all_of_types": "SELECT k AS x FROM raw.u UNION ALL SELECT s AS x FROM raw.t",
+    "union_of_types": "SELECT k AS x FROM raw.u UNION SELECT s AS x FROM raw.t",
+    "except_of_types": "SELECT k AS x FROM raw.u EXCEPT SELECT s AS x FROM raw.t",
+    "intersect_of_types": "SELECT s AS x FROM raw.t INTERSECT ALL SELECT k AS x FROM raw.u",
+    "groups_of_types": "SELECT x, count(*) AS n FROM"
+    " (SELECT k AS x FROM raw.u UNION ALL SELECT s AS x FROM raw.t) q GROUP BY x",
+    "hash_of_types": "SELECT hash(x) AS h, id FROM"
+    " (SELECT id, k AS x FROM raw.t UNION ALL SELECT id, l AS x FROM raw.u) q",
+    "third_of_types": "SELECT x / 3 AS third, id FROM"
+    " (SELECT id, v AS x FROM raw.t UNION ALL SELECT id, w AS x FROM raw.u) q",
+    # strings that are compared as numbers
+    "left_join": "SELECT t.id, t.s, u.w FROM raw.t t LEFT JOIN raw.u u ON t.s = u.k",
+    "exists": "SELECT id, s FROM raw.t t WHERE EXISTS (SELECT 1 FROM raw.u u WHERE u.k = t.s)",
+    "not_in": "SELECT t.id, t.s FROM raw.t t"
+    " WHERE t.s NOT IN (SELECT u.k FROM raw.u u WHERE u.k IS NOT NULL)",
+    "full_join": "SELECT coalesce(t.s, u.k) AS key, t.id, u.w"
+    " FROM raw.t t FULL JOIN raw.u u ON t.s = u.k",
+    "using": "SELECT key, t.id, u.w FROM (SELECT s AS key, id FROM raw.t) t"
+    " FULL JOIN (SELECT k AS key, w FROM raw.u) u USING (key)",
+    # fields that are called after columns
+    "fields": "SELECT id, to_json(struct(id, t.g, tags[0] AS first, id + 1)) AS j FROM raw.t t",
+    "fields_of_groups": "SELECT g, to_json(max(struct(d, id))) AS j, max(struct(d, id)).id AS last"
+    " FROM raw.t GROUP BY g",
+    "zipped": "SELECT id, to_json(arrays_zip(tags, tags)) AS j FROM raw.t",
+    "in_parentheses": "SELECT id, to_json((id, s)) AS j FROM raw.t",
+    # variables of lambdas
+    "other_case": "SELECT id, transform(tags, X -> concat(x, '!')) AS y FROM raw.t",
+    "own_name": "SELECT id, transform(tags, c4 -> concat(c4, s)) AS y FROM raw.t",
+    # words that are names, and a sign that is a word
+    "end_in_join": "SELECT t.id, u.id AS uid FROM raw.t t JOIN raw.u u ON t.b = u.end AND u.id > 1",
+    "end_in_left_join": "SELECT t.id, u.id AS uid FROM raw.t t"
+    " LEFT JOIN raw.u u ON t.b = u.end AND u.id > 1",
+    "end_alone": "SELECT id, end, CASE WHEN end AND id > 1 THEN 1 ELSE 0 END AS c FROM raw.u",
+    "not_equal": "SELECT t.id, u.id AS uid FROM raw.t t, raw.u u WHERE !t.b <=> u.b2",
+    "not_in_sign": "SELECT id FROM raw.t WHERE ! b IN (SELECT b2 FROM raw.u WHERE b2 IS NOT NULL)",
+    # an order below what depends on it
+    "ordered_list": "SELECT g, collect_list(id) AS ids"
+    " FROM (SELECT g, id FROM raw.t ORDER BY id DESC) q GROUP BY g",
+    # values that look like something else
+    "variables": "SELECT x, count(*) AS n, max(v) AS most FROM raw.t GROUP BY x",
+}
+BEGINNING = """
+CREATE TABLE raw.t (id INT, g INT, k INT, s STRING, v DECIMAL(10,2), d DATE, x STRING,
+  tags ARRAY<STRING>, b BOOLEAN) USING iceberg;
+INSERT INTO raw.t VALUES
+  (1, 1, 1, '1', 1.50, DATE'2026-01-01', '$' || '{name}', array('a', 'b'), true),
+  (2, 1, 2, '2', 2.25, DATE'2026-01-02', 'it\\'s', array('c'), false),
+  (3, 2, 10, '10', 10.00, DATE'2026-01-03', 'a\\\\b', array('y'), NULL),
+  (4, 2, 9, '9', 3.10, NULL, NULL, NULL, true),
+  (5, NULL, NULL, NULL, NULL, DATE'2026-01-05', 'z', array('a', NULL), false),
+  (6, 3, 1, '01', 7.77, DATE'2026-01-06', 'p', array('x'), true);
+CREATE TABLE raw.u (id INT, k INT, w DECIMAL(18,4), l BIGINT, `end` BOOLEAN, b2 BOOLEAN)
+  USING iceberg;
+INSERT INTO raw.u VALUES (1, 1, 1.1234, 1, true, true), (2, 2, 2.5, 2, false, false),
+  (3, 10, 3.3333, 10, NULL, true), (4, 9, NULL, 9, true, NULL),
+  (5, NULL, 0, NULL, false, false), (6, 1, 5, 1, false, true)
+"""
+CHANGES = [
+    """
+INSERT INTO raw.t VALUES (7, 1, 3, '3', 5.00, DATE'2026-01-07', 'n', array('m'), true),
+  (8, 2, 10, '10', 10.01, DATE'2026-01-08', '$' || '{name}', array('m', 'o'), false);
+DELETE FROM raw.t WHERE s = '01';
+UPDATE raw.t SET v = v + 1 WHERE s IN ('10', '9', '2', '1')
+""",
+    """
+UPDATE raw.u SET w = w + 1, `end` = NOT `end` WHERE k IN (1, 2, 10, 9);
+INSERT INTO raw.u VALUES (9, 3, 9.9999, 3, true, false)
+""",
+]
+
+
+def happen(bench: Workbench, statements: str) -> None:
+    for statement in statements.split(";\n"):
+        bench.sql(on_spark(statement))
+
+
+def test_traps(bench: Workbench) -> None:
+    happen(bench, BEGINNING)
+    for name, sql in TRAPS.items():
+        bench.model(name, at_home(sql))
+    bench.build()
+    for change in CHANGES:
+        happen(bench, change)
+        result = bench.build(refresh="rows")
+        ways = {node.name: way_of(node) for node in result.nodes}
+        assert {n: way for n, way in ways.items() if "ROW_ERROR" in way or "fail" in way} == {}
+        assert differences(bench, TRAPS) == {}, ways
