@@ -224,3 +224,16 @@ def test_columns_that_come(bench: Workbench, policy: str) -> None:
         insert(bench, "t", "(4, 40, 6)")
         built(bench)
         assert bench.rows("m") == [(1, None), (2, None), (2, None), (3, 5), (4, 6)]
+
+
+def test_nothing_else_takes_the_place_of_a_log(bench: Workbench) -> None:
+    log(bench)
+    built(bench)
+    (bench.root / "models" / "m.sql").unlink()
+    bench.model("other", "MODEL (materialized table, alias m);\nSELECT 1 AS one")
+    assert (refused(bench, "other")["code"], len(bench.rows("m"))) == ("X008", 3)
+    (bench.root / "models" / "other.sql").unlink()
+    bench.write("seeds/m.csv", "one\n1\n")
+    assert (refused(bench)["code"], len(bench.rows("m"))) == ("X008", 3)
+    bench.build(full_refresh=True)
+    assert bench.rows("m") == [(1,)]

@@ -322,3 +322,23 @@ def test_a_view_not_built_yet_is_read_as_it_stands_though_nothing_names_its_sour
         "t": ("success", "upstream_changed"),
     }
     assert bench.rows("t") == [(2,)]
+
+
+def test_a_branch_and_a_tag_that_move_are_changes_of_their_table(bench: Workbench) -> None:
+    bench.sql("CREATE TABLE lake.{raw}.t (id INT) USING iceberg")
+    bench.sql("INSERT INTO lake.{raw}.t VALUES (1)")
+    bench.sql("ALTER TABLE lake.{raw}.t CREATE BRANCH later")
+    bench.sql("ALTER TABLE lake.{raw}.t CREATE TAG then")
+    bench.model("ahead", "SELECT id FROM {raw}.t VERSION AS OF 'later'")
+    bench.model("behind", "SELECT id FROM {raw}.t VERSION AS OF 'then'")
+    bench.build()
+    assert without_spark(bench) == {}
+    bench.sql("INSERT INTO lake.{raw}.t.branch_later VALUES (2)")
+    assert without_spark(bench)["ahead"] == "source_changed"
+    bench.build()
+    assert (bench.rows("ahead"), bench.rows("behind")) == ([(1,), (2,)], [(1,)])
+    bench.sql("INSERT INTO lake.{raw}.t VALUES (3)")
+    bench.sql("ALTER TABLE lake.{raw}.t CREATE OR REPLACE TAG then")
+    bench.build()
+    assert (bench.rows("ahead"), bench.rows("behind")) == ([(1,), (2,)], [(1,), (3,)])
+    assert without_spark(bench) == {}

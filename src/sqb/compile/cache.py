@@ -12,7 +12,7 @@ import msgspec
 
 from sqb.compile.nodes import CompiledModel, CompiledSeed, SourceTable
 
-LAYOUT = 4
+LAYOUT = 5
 
 
 def fingerprint(*parts: bytes) -> bytes:

@@ -88,11 +88,10 @@ def build_node(
     model = run.compiled.models.get(name)
     sent: Spliced | None = None
     try:
+        guard_history(run, node)
         if model is None:
             return build_seed(run, session, name, _seed(run, name), states)
         kind = kind_in(run, name)
-        if kind.name in ("view", "table"):
-            guard_history(run, node)
         if node.materialized == "view":
             sent = view_statement(run, name)
             return build_view(run, session, name, states)

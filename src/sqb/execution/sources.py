@@ -169,10 +169,22 @@ class SourceLook:
             return Physical(UNKNOWN, place=place, why=why)
         if facts.kind == "view":
             return self._view(source, facts)
-        data = source_data(facts.uuid, facts.shape, facts.data_snapshot_id)
+        data = source_data(facts.uuid, facts.shape, facts.data_snapshot_id) + self._refs(name)
         stamp = facts.data_timestamp_ms
         moment = None if stamp is None else stamp * _MILLISECOND
         return Physical(data, facts.shape, facts.shape, place, "pinned", moment)
+
+    def _refs(self, name: str) -> str:
+        """What the branches and tags are by which queries of the project read a table."""
+        every = [*self.compiled.bindings.values()]
+        every += [query.bindings for query in self.compiled.expressions.values()]
+        wanted = {b.reference.ref for bindings in every for b in bindings if b.name == name} - {""}
+        if not wanted:
+            return ""
+        cache, location = self._documents[name]
+        refs = cache.document(location).get("refs", {})
+        found = (f"{ref}={refs.get(ref, {}).get('snapshot-id')}" for ref in sorted(wanted))
+        return "+" + digest(*found)[:16]
 
     def _view(self, source: SourceTable, facts: TableFacts) -> Physical:
         """A view of someone else has no version, unless it is known what it reads."""

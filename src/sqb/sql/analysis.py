@@ -20,7 +20,8 @@ class Reference(msgspec.Struct, frozen=True, array_like=True):
     """One table name in the text.
 
     ``kind`` is ``name`` (unqualified), ``table`` (qualified) or what an explicit call asks for.
-    ``aliased``: an alias follows. ``travels``: the user wrote VERSION or TIMESTAMP AS OF.
+    ``aliased``: an alias follows. ``travels``: the user wrote VERSION or TIMESTAMP AS OF; ``ref``
+    is the branch or tag that was named.
     """
 
     kind: str
@@ -30,6 +31,7 @@ class Reference(msgspec.Struct, frozen=True, array_like=True):
     line: int
     aliased: bool
     travels: bool
+    ref: str = ""
 
 
 class BoundConstant(msgspec.Struct, frozen=True, array_like=True):

@@ -200,9 +200,18 @@ def _tables(sql: str, tree: exp.Query, first_line: int, file: str) -> list[Refer
                 first_line + sql.count("\n", 0, start),
                 bool(table.alias),
                 table.args.get("version") is not None or table.args.get("when") is not None,
+                _ref(table.args.get("version")),
             )
         )
     return found
+
+
+def _ref(version: exp.Expr | None) -> str:
+    """The branch or tag of VERSION AS OF; nothing for a snapshot or a time."""
+    named = version.args.get("expression") if version is not None else None
+    if version is None or version.name.upper() != "VERSION" or not isinstance(named, exp.Literal):
+        return ""
+    return named.name if named.is_string and not named.name.isdecimal() else ""
 
 
 def _is_cte(table: exp.Table, name: str) -> bool:

@@ -17,7 +17,7 @@ from sqb.planning.plan import PlannedNode, PlanWarning, Strategy
 from sqb.planning.row_gates import at_once
 from sqb.refresh.kinds import HISTORY, Kind, Lost, Standing, kept_by, kind_of, way_of
 from sqb.refresh.reasons import Refused
-from sqb.state.record import untouched
+from sqb.state.record import decode, untouched
 
 #: For each kind: how its rows are written anew, and how they are brought up to date.
 _WAYS: dict[str, tuple[Callable[[Job], Outcome], Callable[[Job], Outcome]]] = {
@@ -99,10 +99,19 @@ def _missing(job: Job) -> tuple[PlanWarning, ...]:
 
 
 def guard_history(run: Run, node: PlannedNode) -> None:
-    """Raise if a table that holds history would become a view or a plain table."""
-    standing = standing_of(run, node.name)
-    if standing.kept == HISTORY:
+    """Raise if a table that holds history would become something else: a view, a plain table, a
+    seed, or the table of another model."""
+    name, facts = node.name, run.situation.relations.get(node.name)
+    record = run.situation.recorded.get(name) or decode(facts.stamp if facts is not None else None)
+    if facts is None or record is None or record.kept != HISTORY or node.reason == "full_refresh":
+        return
+    model = run.compiled.models.get(name)
+    if model is None or record.node != name:
+        found = Lost("DEFINITION_CHANGED", f"it is the table of the model `{record.node}`")
+        raise lost(run, name, found)
+    kind = kind_in(run, name)
+    if kind.name in ("view", "table"):
         try:
-            way_of(kind_in(run, node.name), node.reason, standing)
+            way_of(kind, node.reason, standing_of(run, name))
         except Lost as found:
-            raise lost(run, node.name, found) from None
+            raise lost(run, name, found) from None
