@@ -41,6 +41,10 @@ TRAPS = {
     "fields": "SELECT id, to_json(struct(id, t.g, tags[0] AS first, id + 1)) AS j FROM raw.t t",
     "fields_of_groups": "SELECT g, to_json(max(struct(d, id))) AS j, max(struct(d, id)).id AS last"
     " FROM raw.t GROUP BY g",
+    "fields_of_sums": "SELECT g, to_json(struct(g, count(*))) AS j FROM raw.t GROUP BY g",
+    "fields_of_keys": "SELECT to_json(struct(k % 3)) AS j, count(*) AS n FROM raw.t GROUP BY k % 3",
+    "fields_of_windows": "SELECT id, g, to_json(struct(id, count(*) OVER (PARTITION BY g))) AS j"
+    " FROM raw.t",
     "zipped": "SELECT id, to_json(arrays_zip(tags, tags)) AS j FROM raw.t",
     "in_parentheses": "SELECT id, to_json((id, s)) AS j FROM raw.t",
     # variables of lambdas

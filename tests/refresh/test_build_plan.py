@@ -135,6 +135,15 @@ def test_strings_that_only_compare_as_equal_do_not_stand_for_each_other(sql: str
         ("SELECT to_json(struct(a, b AS x, b)) AS j FROM t0", "(c1 AS `a`, c2 AS x, c2 AS `b`)"),
         ("SELECT c, max(struct(a.`x y`)) AS m FROM t0 GROUP BY c", "struct(c1.`x y` AS `x y`)"),
         ("SELECT to_json(struct(a)) AS j, a FROM t0 GROUP BY a", "struct(c4 AS `a`)"),
+        (
+            "SELECT a, to_json(struct(a, sum(b))) AS j FROM t0 GROUP BY a",
+            "(c4 AS `a`, c5 AS `col2`)",
+        ),
+        ("SELECT struct(a % 3) AS j FROM t0 GROUP BY a % 3", "struct(c4 AS `col1`)"),
+        (
+            "SELECT struct(1, a + 1, max(b) OVER (PARTITION BY a)) AS j FROM t0",
+            "c1 + 1, c4 AS `col3`)",
+        ),
         ("SELECT t0.a FROM t0, t1 WHERE ! t0.b = t1.b", "ON (! c2 = c5)"),
     ],
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from sqb.refresh.ir import Col, Expr, column, joined
-from sqb.sql.fragments import CallUse, ColumnUse, Fragment, Unsupported
+from sqb.sql.fragments import CallUse, ColumnUse, Field, Fragment, Unsupported
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -119,11 +119,10 @@ def expression(
         if not _covered(use.start, done):
             expr, used = resolve(use)
             done.append((use.start, use.ends[used - 1], expr))
-    # the plan calls a column otherwise than the field of a struct that is made of it
     names = [
-        (end, end, Expr((" AS `" + name.replace("`", "``") + "`",)))
-        for start, end, name in piece.fields
-        if not _inside(start, end, done)
+        (field.end, field.end, Expr((" AS `" + field.name.replace("`", "``") + "`",)))
+        for field in piece.fields
+        if _renamed(field, done)
     ]
     parts: list[str | Col] = []
     at = piece.start
@@ -141,9 +140,16 @@ def expression(
     return Expr(joined(parts), inner)
 
 
-def _inside(start: int, end: int, spans: Sequence[tuple[int, int, Expr]]) -> bool:
-    """Is it a part of one of these, and not all of it?"""
-    return any(a <= start and end <= b and (a, b) != (start, end) for a, b, _ in spans)
+def _renamed(field: Field, spans: Sequence[tuple[int, int, Expr]]) -> bool:
+    """Would the field of a struct be called after a column of the plan?"""
+    mine = (field.start, field.end)
+    if any(a <= mine[0] and mine[1] <= b and (a, b) != mine for a, b, _ in spans):
+        return False  # it is a part of what is a column by now
+    if not field.column and not any((a, b) == mine for a, b, _ in spans):
+        return False
+    if not field.name:
+        raise Unsupported("a field of a struct that has no name")
+    return True
 
 
 def _covered(start: int, spans: Sequence[tuple[int, int, Expr]]) -> bool:

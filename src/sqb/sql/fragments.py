@@ -53,6 +53,19 @@ class Nested(msgspec.Struct, frozen=True):
     matters: Matters = "value"
 
 
+class Field(msgspec.Struct, frozen=True):
+    """A field of ``struct(…)`` without an alias: where it stands and what Spark calls it.
+
+    ``column`` says that it is a column, after which it is called. Of other expressions the name is
+    empty where it is not told by their place.
+    """
+
+    start: int
+    end: int
+    name: str
+    column: bool
+
+
 class CallUse(msgspec.Struct, frozen=True):
     """An aggregate or window function call that is not inside another one.
 
@@ -72,7 +85,7 @@ class CallUse(msgspec.Struct, frozen=True):
     columns: tuple[ColumnUse, ...] = ()
     inner: tuple[CallUse, ...] = ()
     queries: tuple[Nested, ...] = ()
-    fields: tuple[tuple[int, int, str], ...] = ()
+    fields: tuple[Field, ...] = ()
 
     @property
     def span(self) -> Fragment:
@@ -85,7 +98,7 @@ class CallUse(msgspec.Struct, frozen=True):
 class Fragment(msgspec.Struct, frozen=True):
     """One expression of the text; ``columns`` and ``queries`` are all in it, in calls too.
 
-    ``fields`` are the columns after which a field of a struct is called: their spans and names.
+    ``fields`` are those of structs that no AS names.
     """
 
     start: int
@@ -95,7 +108,7 @@ class Fragment(msgspec.Struct, frozen=True):
     queries: tuple[Nested, ...] = ()
     coalesce: tuple[Fragment, ...] = ()
     literal: int | None = None
-    fields: tuple[tuple[int, int, str], ...] = ()
+    fields: tuple[Field, ...] = ()
 
 
 #: Node classes that an expression may be made of; functions are judged by name.
@@ -218,14 +231,14 @@ def _filled(
     call: CallUse,
     columns: tuple[ColumnUse, ...],
     queries: list[Nested],
-    fields: tuple[tuple[int, int, str], ...],
+    fields: tuple[Field, ...],
 ) -> CallUse:
     return msgspec.structs.replace(
         call,
         columns=tuple(use for use in columns if call.start <= use.start < call.end),
         queries=tuple(query for query in queries if call.start <= query.start < call.end),
         inner=tuple(_filled(one, columns, queries, fields) for one in call.inner),
-        fields=tuple(field for field in fields if call.start <= field[0] < call.end),
+        fields=tuple(field for field in fields if call.start <= field.start < call.end),
     )
 
 
@@ -305,18 +318,20 @@ class _Expression:
             out.append(call)
         return tuple(out)
 
-    def fields(
-        self, begin: int, stop: int, columns: tuple[ColumnUse, ...]
-    ) -> tuple[tuple[int, int, str], ...]:
-        """The columns after which fields of a struct are called."""
+    def fields(self, begin: int, stop: int, columns: tuple[ColumnUse, ...]) -> tuple[Field, ...]:
+        """The fields of structs in the expression."""
         names = {(use.start, use.ends[-1]): use.parts[-1] for use in columns}
-        found: list[tuple[int, int, str]] = []
+        found: list[Field] = []
         for i in range(begin, stop - 1):
-            if self.raws[i].lower() == "struct" and self.raws[i + 1] == "(":
-                for a, b in _split(self.tokens, i + 2, _partner(self.tokens, i + 1, stop)):
-                    if a < b:
-                        span = (self.tokens.parsed[a].start, self.tokens.parsed[b - 1].end + 1)
-                        found += [(*span, names[span])] if span in names else []
+            if self.raws[i].lower() != "struct" or self.raws[i + 1] != "(":
+                continue
+            parts = _split(self.tokens, i + 2, _partner(self.tokens, i + 1, stop))
+            for place, (a, b) in enumerate(parts, 1):
+                if a < b:
+                    span = (self.tokens.parsed[a].start, self.tokens.parsed[b - 1].end + 1)
+                    part = self.raws[b - 1] == "]" or self.raws[b - 2] == "."
+                    name = names.get(span) or ("" if part else f"col{place}")
+                    found.append(Field(*span, name, span in names))
         return tuple(found)
 
     def is_over(self, i: int, stop: int) -> bool:
