@@ -169,3 +169,17 @@ def test_history_stays_when_the_definition_changes(bench: Workbench) -> None:
         assert refused(bench)["code"] == "X008"
     assert len(bench.rows("m")) == 4
     assert isinstance(bench.rows("m", "valid_from")[0][0], datetime)
+
+
+@pytest.mark.parametrize("kind", ["scd2", "merge, deletes keep"])
+def test_a_column_that_came_without_rows_does_not_stop_history(bench: Workbench, kind: str) -> None:
+    source(bench, "t", "id INT, v INT", "(1, 1)", "(2, 2)")
+    bench.model("m", f"MODEL (materialized {kind}, unique_key [id]);\nSELECT * FROM {{raw}}.t")
+    built(bench)
+    bench.sql("ALTER TABLE lake.{raw}.t ADD COLUMN w INT")
+    assert counts(built(bench)) == (0, 0, 2)
+    bench.sql("UPDATE lake.{raw}.t SET w = 9 WHERE id = 1")
+    insert(bench, "t", "(3, 3, 3)")
+    built(bench)
+    rows = [(1, 1, 9), (2, 2, None), (3, 3, 3)]
+    assert bench.rows("m", "id, v, w") == [(1, 1, None)] * (kind == "scd2") + rows

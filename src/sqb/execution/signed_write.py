@@ -18,7 +18,7 @@ from sqb.execution.events import Rows
 from sqb.execution.outcome import Layout, Outcome
 from sqb.execution.overtaking import adopt, refuse_overtaken
 from sqb.execution.run import Run
-from sqb.execution.statement import full_name
+from sqb.execution.statement import full_name, pinned
 from sqb.execution.steps import Range, Steps, kinds_of, ranges, ranging
 from sqb.execution.table import (
     WRITTEN_BY,
@@ -79,10 +79,8 @@ class Work(msgspec.Struct, frozen=True):
     @property
     def standing(self) -> str:
         """SQL for the table as it stands, at the version that this run found."""
-        table = self.run.table(self.name)
-        if self.base.snapshot_id is None:
-            return f"(SELECT * FROM {table} WHERE false) AS sqb_t"
-        return f"{table} VERSION AS OF {self.base.snapshot_id}"
+        text, is_select = pinned(self.run.table(self.name), self.base)
+        return f"{text} AS sqb_t" if is_select else text
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
