@@ -47,6 +47,7 @@ _NEVER_EQUAL |= {"monotonically_increasing_id"}
 
 def rebuild(job: Job) -> Outcome:
     """All rows of the query, as a log begins."""
+    drivers_named(job)
     run, session = job.run, job.session
     return write_table(run, session, job.name, job.rows(), job.states, job.layout, job.files)
 
