@@ -224,3 +224,20 @@ def test_columns_that_come(bench: Workbench, policy: str) -> None:
         insert(bench, "t", "(4, 40, 6)")
         built(bench)
         assert bench.rows("m") == [(1, None), (2, None), (2, None), (3, 5), (4, 6)]
+
+
+def test_a_log_without_sources_has_nothing_to_tell(bench: Workbench) -> None:
+    bench.model("m", "MODEL (materialized append);\nSELECT 1 AS one")
+    told = bench.project().explain("m").plan.nodes[0].strategy
+    assert told is not None
+    assert told.why.endswith("; drivers: none")
+
+
+def test_a_source_that_was_emptied_by_its_replacement_is_compared(bench: Workbench) -> None:
+    log(bench)
+    built(bench)
+    bench.sql("CREATE OR REPLACE TABLE lake.{raw}.t (id INT, v INT) USING iceberg")
+    node = built(bench)
+    assert (counts(node), [w.code for w in node.warnings]) == ((0, 0, 3), ["S309"])
+    insert(bench, "t", "(1, 10)")
+    assert counts(built(bench)) == (1, 0, 4)
