@@ -241,3 +241,16 @@ def test_a_source_that_was_emptied_by_its_replacement_is_compared(bench: Workben
     assert (counts(node), [w.code for w in node.warnings]) == ((0, 0, 3), ["S309"])
     insert(bench, "t", "(1, 10)")
     assert counts(built(bench)) == (1, 0, 4)
+
+
+def test_a_log_of_files_that_may_change_says_what_it_lacks(bench: Workbench) -> None:
+    bench.write("data/one.csv", "id\n1\n")
+    bench.write("sources/s.yml", "sources:\n  - {name: events, path: data, format: csv}\n")
+    bench.model("m", "MODEL (materialized append);\nSELECT id FROM events")
+    built(bench)
+    bench.write("data/two.csv", "id\n2\n")
+    error = refused(bench)
+    assert error["code"] == "X008"
+    assert "`events`" in str(error["message"])
+    assert "`immutable_files`" in str(error["message"])
+    assert "drops the row that it holds" in str(error["help"])

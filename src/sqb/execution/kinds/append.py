@@ -220,7 +220,8 @@ def _difference(job: Job) -> tuple[Outcome, str]:
     for name in sorted(set(found) - left_out):
         source = found[name]
         if source.change.way == "unknown" or not (source.readable or source.change.way == "none"):
-            raise Lost("HISTORY_GAP", f"{name}: {source.change.reason or 'no older version'}")
+            why = source.change.reason or "no older version"
+            raise Lost("HISTORY_GAP", f"what changed in `{name}` can't be told: {why}")
 
     def then(name: str, travels: bool) -> tuple[str, bool]:
         if name in were_views and not travels:
