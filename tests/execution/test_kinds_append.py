@@ -237,3 +237,33 @@ def test_nothing_else_takes_the_place_of_a_log(bench: Workbench) -> None:
     assert (refused(bench)["code"], len(bench.rows("m"))) == ("X008", 3)
     bench.build(full_refresh=True)
     assert bench.rows("m") == [(1,)]
+
+
+def test_a_log_without_sources_has_nothing_to_tell(bench: Workbench) -> None:
+    bench.model("m", "MODEL (materialized append);\nSELECT 1 AS one")
+    told = bench.project().explain("m").plan.nodes[0].strategy
+    assert told is not None
+    assert told.why.endswith("; drivers: none")
+
+
+def test_a_source_that_was_emptied_by_its_replacement_is_compared(bench: Workbench) -> None:
+    log(bench)
+    built(bench)
+    bench.sql("CREATE OR REPLACE TABLE lake.{raw}.t (id INT, v INT) USING iceberg")
+    node = built(bench)
+    assert (counts(node), [w.code for w in node.warnings]) == ((0, 0, 3), ["S309"])
+    insert(bench, "t", "(1, 10)")
+    assert counts(built(bench)) == (1, 0, 4)
+
+
+def test_a_log_of_files_that_may_change_says_what_it_lacks(bench: Workbench) -> None:
+    bench.write("data/one.csv", "id\n1\n")
+    bench.write("sources/s.yml", "sources:\n  - {name: events, path: data, format: csv}\n")
+    bench.model("m", "MODEL (materialized append);\nSELECT id FROM events")
+    built(bench)
+    bench.write("data/two.csv", "id\n2\n")
+    error = refused(bench)
+    assert error["code"] == "X008"
+    assert "`events`" in str(error["message"])
+    assert "`immutable_files`" in str(error["message"])
+    assert "drops the row that it holds" in str(error["help"])

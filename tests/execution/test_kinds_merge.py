@@ -139,3 +139,44 @@ def test_a_key_that_the_query_does_not_give_is_an_error(bench: Workbench) -> Non
     merged(bench, header="unique_key [nothing]")
     error = refused(bench)
     assert (error["code"], "`nothing`" in str(error["message"])) == ("X007", True)
+
+
+def test_kept_rows_outlive_another_key_another_layout_and_columns_that_leave(
+    bench: Workbench,
+) -> None:
+    source(bench, "t", "id INT, g INT, n INT", "(1, 1, 1)", "(10, 1, 2)")
+    header = "MODEL (materialized merge, unique_key [{}], deletes keep);\n"
+    query = "SELECT id, g, n FROM {raw}.t"
+    bench.model("m", header.format("id") + query)
+    built(bench)
+    bench.sql("DELETE FROM lake.{raw}.t WHERE id = 1")
+    built(bench)
+    # a key by which the rows that stand are not told apart
+    bench.model("m", header.format("g") + query)
+    error = refused(bench)
+    assert (error["code"], "DEFINITION_CHANGED" in str(error["message"])) == ("X008", True)
+    assert bench.rows("m") == [(1, 1, 1), (10, 1, 2)]
+    # one by which they are, and another layout
+    by_n = header.format("n").replace(");", ", partitioned_by [g]);")
+    bench.model("m", by_n + query)
+    assert counts(built(bench)) == (0, 0, 2)
+    assert bench.project().observe().relations["m"].partitioning == ("g",)
+    assert bench.rows("m") == [(1, 1, 1), (10, 1, 2)]
+    # a column that the query no longer gives stays what it was, where there was a row
+    bench.model("m", by_n + "SELECT g, n FROM {raw}.t")
+    insert(bench, "t", "(11, 2, 3)")
+    built(bench)
+    assert bench.rows("m") == [(None, 2, 3), (1, 1, 1), (10, 1, 2)]
+    bench.sql("UPDATE lake.{raw}.t SET g = 5 WHERE n = 2")
+    node = built(bench)
+    assert (counts(node), node.warnings) == ((1, 1, 3), ())
+    assert bench.rows("m") == [(None, 2, 3), (1, 1, 1), (10, 5, 2)]
+
+
+def test_a_key_may_be_named_as_anything(bench: Workbench) -> None:
+    source(bench, "t", "n INT, v INT", "(1, 1)")
+    bench.model("m", "MODEL (materialized merge, unique_key [n]);\nSELECT n, v FROM {raw}.t")
+    built(bench)
+    insert(bench, "t", "(2, 2)")
+    node = built(bench, refresh="rows")
+    assert (counts(node), node.warnings) == ((1, 0, 2), ())

@@ -169,3 +169,32 @@ def test_history_stays_when_the_definition_changes(bench: Workbench) -> None:
         assert refused(bench)["code"] == "X008"
     assert len(bench.rows("m")) == 4
     assert isinstance(bench.rows("m", "valid_from")[0][0], datetime)
+
+
+@pytest.mark.parametrize("kind", ["scd2", "merge, deletes keep"])
+def test_a_column_that_came_without_rows_does_not_stop_history(bench: Workbench, kind: str) -> None:
+    source(bench, "t", "id INT, v INT", "(1, 1)", "(2, 2)")
+    bench.model("m", f"MODEL (materialized {kind}, unique_key [id]);\nSELECT * FROM {{raw}}.t")
+    built(bench)
+    bench.sql("ALTER TABLE lake.{raw}.t ADD COLUMN w INT")
+    assert counts(built(bench)) == (0, 0, 2)
+    bench.sql("UPDATE lake.{raw}.t SET w = 9 WHERE id = 1")
+    insert(bench, "t", "(3, 3, 3)")
+    built(bench)
+    rows = [(1, 1, 9), (2, 2, None), (3, 3, 3)]
+    assert bench.rows("m", "id, v, w") == [(1, 1, None)] * (kind == "scd2") + rows
+
+
+def test_a_header_that_was_edited_must_fit_the_history(bench: Workbench) -> None:
+    source(bench, "t", "count INT, v INT, w INT", "(1, 1, 1)", "(2, 1, 2)")
+    header, query = "MODEL (materialized scd2, unique_key [{}]);\n", "SELECT count, v FROM {raw}.t"
+    bench.model("m", header.format("count") + query)
+    built(bench)
+    bench.model("m", header.format("v") + query)
+    assert refused(bench)["code"] == "X008"
+    checked = header.format("count], check_columns [v")
+    bench.model("m", checked + query.replace("v", "w"))
+    error = refused(bench)
+    assert (error["code"], "`v`" in str(error["message"])) == ("X007", True)
+    bench.model("m", checked + query.replace("v", "v, w"))
+    assert counts(built(bench)) == (0, 0, 2)

@@ -148,6 +148,7 @@ def test_values_are_brought_into_normal_form_and_stay_there(
         ("materialized 'my kind'", "a kind"),
         ("unique_key 'a b'", "list of columns"),
         ("unique_key [a, a]", "each once"),
+        ("unique_key [id, ID]", "each once"),
         ("incremental_strategy upsert", "append, delete_insert or merge"),
         ("cursor_type date", "timestamp or integer"),
         ("lookback 3w", "a duration"),

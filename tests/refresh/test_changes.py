@@ -37,7 +37,8 @@ def history(*operations: str, gone: tuple[int, ...] = ()) -> dict[int, Snapshot]
         (["append", "append", "append"], (2,), 1, 3, "versions"),
         (["append", "append", "append"], (1, 2), 1, 3, "unknown"),
         (["append", "overwrite"], (), None, 2, "versions"),
-        (["append"], (), 1, None, "unknown"),
+        (["append"], (), 1, None, "versions"),  # made anew, empty
+        (["append"], (1,), 1, None, "unknown"),
     ],
 )
 def test_the_way_is_the_first_whose_conditions_hold(

@@ -99,8 +99,7 @@ def source_of(
             return Source(name, columns, TableChange("none", None, None))
         if _added_files(run, record, name) is not None:
             return Source(name, columns, TableChange("files", None, None, added_rows=None))
-        why = "it has no versions that can be compared"
-        return Source(name, columns, TableChange("unknown", None, None, why))
+        return Source(name, columns, TableChange("unknown", None, None, _unversioned(run, name)))
     if record.read().get(name, "").startswith("v:"):
         raise Refused("DEFINITION_CHANGED", f"{name} was a view before")
     if name not in record.pins and name not in record.read():
@@ -163,6 +162,16 @@ def _kept(then: Sequence[Column], facts: TableFacts) -> list[Column]:
     """The columns that are what they were."""
     before = {(column.id, column.name, column.type) for column in then}
     return [c for c in facts.columns if (c.id, c.name, c.type) in before]
+
+
+def _unversioned(run: Run, name: str) -> str:
+    """Why the change of a source without versions can't be told."""
+    source = run.compiled.sources.get(name)
+    if source is None or source.files is None:
+        return "it has no versions that can be compared"
+    if source.files.immutable:
+        return "not all of the files that were read are there as they were, or they are too many"
+    return "files have no versions; `immutable_files` says that they only come"
 
 
 def _added_files(run: Run, record: Record, name: str) -> tuple[Listing, Listing] | None:

@@ -7,7 +7,7 @@ joined modulo 2^64 in Python. Spark's ``xxhash64`` skips NULLs, flattens arrays 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 #: Set before the second hash of a row, to make it independent of the first.
@@ -84,6 +84,11 @@ def after(before: str, change: tuple[int, int, int]) -> str | None:
     columns, count, first, second = parts
     sums = (int(first, 16) + change[1], int(second, 16) + change[2])
     return data_id(columns, int(count) + change[0], *(total % (1 << 64) for total in sums))
+
+
+def unused(columns: Iterable[str]) -> str:
+    """A name that no column has."""
+    return "_" * (1 + max(map(len, columns)))
 
 
 def quote(name: str) -> str:

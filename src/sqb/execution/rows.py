@@ -153,10 +153,13 @@ class RowRefresh:
         situation = self.situation(work, base)
         plan, types, steps = situation.plan, situation.types, self.steps
         if not situation.moves:
-            why = "what changed in the inputs is not read by the query"
             self.account.take("skip", None, None, self.sizes)
+            done = keep_rows(work)
+            why = "what changed in the inputs is not read by the query"
+            if done.status == "success":
+                why = "the same rows are written in another layout"
             strategy = Strategy("skip", why, code="NET_CHANGE_EMPTY")
-            return msgspec.structs.replace(keep_rows(work), strategy=strategy)
+            return msgspec.structs.replace(done, strategy=strategy)
         self.choice = choice = choose(situation, steps.script)
         if not choice.options:
             last = choice.rejected[-1]

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from sqb.execution import content_hash
-from sqb.execution.content_hash import quote
+from sqb.execution.content_hash import quote, unused
 from sqb.execution.events import Rows
 from sqb.execution.outcome import Layout, Outcome
 from sqb.execution.overtaking import adopt, refuse_overtaken
 from sqb.execution.run import Run
-from sqb.execution.statement import full_name
+from sqb.execution.statement import full_name, pinned
 from sqb.execution.steps import Range, Steps, kinds_of, ranges, ranging
 from sqb.execution.table import (
     WRITTEN_BY,
@@ -79,10 +79,8 @@ class Work(msgspec.Struct, frozen=True):
     @property
     def standing(self) -> str:
         """SQL for the table as it stands, at the version that this run found."""
-        table = self.run.table(self.name)
-        if self.base.snapshot_id is None:
-            return f"(SELECT * FROM {table} WHERE false) AS sqb_t"
-        return f"{table} VERSION AS OF {self.base.snapshot_id}"
+        text, is_select = pinned(self.run.table(self.name), self.base)
+        return f"{text} AS sqb_t" if is_select else text
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
@@ -119,10 +117,16 @@ class Written(msgspec.Struct, frozen=True):
 
 
 def keep_rows(work: Work) -> Outcome:
-    """The rows stay as they are: what they were made from is recorded, properties are written."""
-    if work.unfinished:
+    """The rows stay as they are: what they were made from is recorded, properties are written.
+
+    Where the table is laid out in another way than its header says, they are written again.
+    """
+    layout = work.layout
+    if work.unfinished or not same_layout(layout.partitioned_by, layout.sorted_by, work.base):
         rows = work.session.sql(f"SELECT * FROM {work.standing}")
-        return write_table(work.run, work.session, work.name, rows, work.states, work.layout)
+        done = write_table(work.run, work.session, work.name, rows, work.states, layout)
+        total = done.rows.total if done.rows is not None else None
+        return msgspec.structs.replace(done, rows=Rows(0, 0, total))
     expected = work.run.expected(work.name)
     head = work.run.heads[(expected.namespace, expected.relation)]
     arguments = (work.run, work.name, work.states, head, work.base, work.record, work.layout)
@@ -355,7 +359,7 @@ def _write(work: Work, change: Change, staged: Staged, columns: Sequence[str]) -
     copies = f"IF({WEIGHT} < 0, {COPIES}, {WEIGHT})"
     coming = change.frame.where(f"{copies} > 0")
     if change.most > 1:
-        other = "_" * (1 + max(map(len, columns)))  # a name that no column has
+        other = unused(columns)
         coming = coming.selectExpr("*", f"explode(sequence(1, CAST({copies} AS INT))) AS {other}")
     if change.most:
         rows = coming.selectExpr(*(quote(column) for column in columns))

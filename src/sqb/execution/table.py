@@ -60,7 +60,7 @@ def write_table(
     expected = run.expected(name)
     schema: dict[str, Any] = frame.schema.jsonValue()
     # refuses what Iceberg can't hold before anything is staged
-    shape = Shape(_columns(schema), layout.partitioned_by, layout.sorted_by)
+    shape = Shape(stored_columns(schema), layout.partitioned_by, layout.sorted_by)
     staged = run.catalog.stage(expected.namespace, expected.relation, run.id, shape)
     kept_rows: DataFrame | None = None
     try:
@@ -194,7 +194,7 @@ def _replace(
         session.catalog.dropTempView(view)
 
 
-def _columns(schema: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def stored_columns(schema: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Names and Spark types of the columns as Iceberg will hold them."""
     fields = iceberg_schema(dict(schema))["fields"]
     return tuple((f["name"], spark_type(_type_text(f["type"]))) for f in fields)
@@ -208,7 +208,7 @@ def _ddl(
     location: str | None,
 ) -> list[str]:
     """An empty table with partitions and order, for rows to be written into as it wants them."""
-    typed = ", ".join(f"{quote(name)} {kind}" for name, kind in _columns(schema))
+    typed = ", ".join(f"{quote(name)} {kind}" for name, kind in stored_columns(schema))
     clauses = [f"({typed})", "USING iceberg"]
     if layout.partitioned_by:
         clauses.append(f"PARTITIONED BY ({', '.join(layout.partitioned_by)})")

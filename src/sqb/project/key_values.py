@@ -130,7 +130,7 @@ def _listed(value: object, one: Callable[[object], str], expected: str) -> list[
     found: list[str] = []
     for item in items:
         normal = one(item)
-        if normal in found:
+        if normal.lower() in map(str.lower, found):
             raise WrongError(f"{expected}, each once")
         found.append(normal)
     return found

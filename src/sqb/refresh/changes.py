@@ -46,8 +46,11 @@ def table_change(
     """The change from ``old`` to ``new``; None is the empty table before its first snapshot."""
     if old == new:
         return TableChange("none", old, new)
+    if new is None and old in snapshots:
+        # made anew in its place, and nothing was written yet
+        return TableChange("versions", old, new, "the table is empty now", 0, None, None)
     if new is None:
-        return TableChange("unknown", old, new, "the table lost its snapshots")
+        return TableChange("unknown", old, new, "the version read last has expired")
     path = _path(snapshots, old, new)
     if path is None:
         if old is not None and old not in snapshots:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
 
 from sqb.refresh.ir import Col
 from sqb.refresh.script import COPIES, WEIGHT, Script
+
+_FLOATS_INSIDE = re.compile(r"[<:,] ?(?:float|double)")
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -88,13 +91,13 @@ def kept(value: str, kind: str) -> str:
         return (
             f"CASE WHEN {exact(value, kind)} = '-0.0' THEN CAST('-0.0' AS {kind}) ELSE {value} END"
         )
-    return value
+    return f"ANY_VALUE({value})" if _FLOATS_INSIDE.search(kind.lower()) else value
 
 
 def exact(value: str, kind: str) -> str | None:
     """What tells values apart that compare as equal: 0.0 and -0.0, collated strings."""
     kind = kind.lower()
-    if kind in ("float", "double"):
+    if kind in ("float", "double") or _FLOATS_INSIDE.search(kind):
         return f"CAST({value} AS STRING)"
     if kind.startswith("string") and "collate" in kind:
         return f"CAST({value} AS BINARY)"

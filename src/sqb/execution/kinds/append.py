@@ -47,6 +47,7 @@ _NEVER_EQUAL |= {"monotonically_increasing_id"}
 
 def rebuild(job: Job) -> Outcome:
     """All rows of the query, as a log begins."""
+    drivers_named(job)
     run, session = job.run, job.session
     return write_table(run, session, job.name, job.rows(), job.states, job.layout, job.files)
 
@@ -219,7 +220,8 @@ def _difference(job: Job) -> tuple[Outcome, str]:
     for name in sorted(set(found) - left_out):
         source = found[name]
         if source.change.way == "unknown" or not (source.readable or source.change.way == "none"):
-            raise Lost("HISTORY_GAP", f"{name}: {source.change.reason or 'no older version'}")
+            why = source.change.reason or "no older version"
+            raise Lost("HISTORY_GAP", f"what changed in `{name}` can't be told: {why}")
 
     def then(name: str, travels: bool) -> tuple[str, bool]:
         if name in were_views and not travels:

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sqb.errors import SqbError
-from sqb.execution.content_hash import quote
+from sqb.execution.content_hash import quote, unused
 from sqb.execution.files import check_unchanged
 from sqb.execution.outcome import Layout
 from sqb.execution.run import Run
 from sqb.execution.signed_write import Work
+from sqb.execution.table import stored_columns
 from sqb.execution.unfinished import as_recorded
 from sqb.identity.constants import CLOCK, clock
 from sqb.identity.data_id import InputState
 from sqb.planning.plan import PlannedNode
 from sqb.refresh.kinds import Kind, Lost
+from sqb.refresh.script import COPIES, WEIGHT
 from sqb.sql.splice import Spliced
 
 if TYPE_CHECKING:
@@ -75,14 +77,16 @@ class Job(msgspec.Struct, frozen=True):
 
     def rows(self) -> DataFrame:
         """All rows of the query, not computed yet."""
-        return self.session.sql(self.sent.text)
+        frame = self.session.sql(self.sent.text)
+        _refuse_names(self, frame.columns)
+        return frame
 
 
 def lost(run: Run, name: str, found: Lost) -> SqbError:
     """Only a rebuild would help, which is the user's to decide."""
     record, facts = run.situation.recorded.get(name), run.situation.relations.get(name)
     count = record.rows if record is not None else facts.total_records if facts else None
-    rows = f"the {count:,} rows" if count is not None else "all rows"
+    rows = "all rows" if count is None else "the row" if count == 1 else f"the {count:,} rows"
     return SqbError(
         "X008",
         f"`{name}` holds history and can't be brought up to date: {found.why} ({found.code})",
@@ -90,6 +94,21 @@ def lost(run: Run, name: str, found: Lost) -> SqbError:
         f"gives now, and drops {rows} that it holds",
         exit_code=1,
     )
+
+
+def _refuse_names(job: Job, columns: Sequence[str]) -> None:
+    """Raise if a column has a name that changes of rows are told with."""
+    if not job.kind.holds_history and job.kind.name != "tracked":
+        return
+    for column in columns:
+        if column.lower() in (WEIGHT, COPIES):
+            raise SqbError(
+                "X007",
+                f"the query of `{job.name}` gives a column `{column}`, a name that sqb compares "
+                f"the rows of `{job.kind.name}` tables with",
+                help="nothing was written; rename it in the query",
+                exit_code=1,
+            )
 
 
 def named(job: Job, wanted: Sequence[str], columns: Sequence[str], key: str) -> tuple[str, ...]:
@@ -109,17 +128,39 @@ def named(job: Job, wanted: Sequence[str], columns: Sequence[str], key: str) -> 
 def check_key(job: Job, frame: DataFrame) -> None:
     """Refuse rows whose unique key is NULL or there twice, naming some."""
     keys = named(job, job.kind.unique_key, frame.columns, "unique_key")
-    quoted = ", ".join(quote(key) for key in keys)
-    nulls = " OR ".join(f"{quote(key)} IS NULL" for key in keys)
-    counted = frame.groupBy(*(quote(key) for key in keys)).agg({"*": "count"})
-    bad = counted.toDF(*keys, "sqb_n").where(f"sqb_n > 1 OR {nulls}").limit(3).collect()
+    bad = _bad_keys(frame, keys)
     if bad:
-        raise key_error(job, keys, [tuple(row) for row in bad], quoted)
+        raise key_error(job, keys, bad)
 
 
-def key_error(
-    job: Job, keys: Sequence[str], bad: Sequence[tuple[object, ...]], quoted: str
-) -> SqbError:
+def _bad_keys(frame: DataFrame, keys: Sequence[str]) -> list[tuple[object, ...]]:
+    """Some keys that are NULL or there twice as a table holds them, with how often they are."""
+    kinds, count = dict(stored_columns(frame.schema.jsonValue())), unused(keys)
+    items = (f"CAST({quote(key)} AS {kinds[key]}) AS {quote(key)}" for key in keys)
+    nulls = " OR ".join(f"{quote(key)} IS NULL" for key in keys)
+    counted = frame.selectExpr(*items).groupBy(*(quote(key) for key in keys)).agg({"*": "count"})
+    bad = counted.toDF(*keys, count).where(f"{quote(count)} > 1 OR {nulls}")
+    return [tuple(row) for row in bad.limit(3).collect()]
+
+
+def refuse_other_key(job: Job, work: Work, own: Sequence[str] = (), only: str = "TRUE") -> None:
+    """Raise if a header that was edited names columns that what stands was not told apart by.
+
+    ``own`` are columns that sqb adds itself, ``only`` says which rows the key is unique among.
+    """
+    there = {name.lower(): name for name, _ in work.columns}
+    for column in (*own, *job.kind.unique_key):
+        if column.lower() not in there:
+            raise Lost("DEFINITION_CHANGED", f"it was built without the column `{column}`")
+    if not job.forward:
+        return
+    keys = [there[key.lower()] for key in job.kind.unique_key]
+    rows = work.session.sql(f"SELECT * FROM {work.standing}").where(only)
+    if _bad_keys(rows, keys):
+        raise Lost("DEFINITION_CHANGED", "`unique_key` is NULL or not unique in what it holds")
+
+
+def key_error(job: Job, keys: Sequence[str], bad: Sequence[tuple[object, ...]]) -> SqbError:
     """What is wrong with the keys of some rows; the last value of each is how many there are."""
     told = []
     for *values, count in bad:
@@ -131,6 +172,6 @@ def key_error(
         f"`unique_key` of `{job.name}` is NULL or not unique in the query's rows: "
         f"{'; '.join(told)}",
         help="nothing was written; make the query give each key once, or name more columns in "
-        f"`unique_key` than {quoted.replace('`', '')}",
+        f"`unique_key` than {', '.join(keys)}",
         exit_code=1,
     )

@@ -5,17 +5,18 @@ With ``deletes keep`` the rows of keys that vanished from the query stay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from sqb.execution.change_sets import Source
 from sqb.execution.content_hash import quote
-from sqb.execution.kinds.job import Job, check_key, key_error, named
+from sqb.execution.kinds.job import Job, check_key, key_error, named, refuse_other_key
 from sqb.execution.kinds.whole import (
     NEW,
     aligned,
     among,
+    columns_of,
     evolution,
     netted,
     refuse_types,
@@ -31,6 +32,7 @@ from sqb.execution.table import write_table
 from sqb.planning.plan import Strategy
 from sqb.planning.row_gates import refuse
 from sqb.refresh.build import Plan
+from sqb.refresh.evolution import Evolution
 from sqb.refresh.ir import columns, output
 from sqb.refresh.kinds import FORWARD
 from sqb.refresh.netting import Signed, Target
@@ -50,20 +52,25 @@ from sqb.state.record import Record
 
 def rebuild(job: Job) -> Outcome:
     """The rows of the query replace what is there."""
+    frame = job.rows()
+    if job.kind.keeps:
+        refuse_types(job, columns_of(frame))
     return write_table(
         job.run,
         job.session,
         job.name,
-        job.rows(),
+        frame,
         job.states,
         job.layout,
         job.files,
-        lambda frame: check_key(job, frame),
+        lambda rows: check_key(job, rows),
     )
 
 
 def carry(job: Job) -> Outcome:
     """What changed in the inputs, by rows where that can be told; else all of the query."""
+    if job.kind.keeps:
+        refuse_other_key(job, job.work())
     way = refresh_rows(MergeRefresh(job))
     if isinstance(way, Outcome):
         return way
@@ -87,11 +94,22 @@ def _upsert(job: Job) -> Outcome:
         work, found = job.work(), evolution(job, frame)
         refuse_types(job, found.columns)
         keys = named(job, job.kind.unique_key, [name for name, _ in found.columns], "unique_key")
-        coming = aligned(found)
-        going = among(standing(work, found), keys, f"({coming})")
+        table, coming = standing(work, found), aligned(found)
+        going = among(table, keys, f"({coming})")
+        coming = _completed(found, keys, coming, table)
         return write(work, steps, netted(found.columns, coming, going), found)
     finally:
         steps.close()
+
+
+def _completed(found: Evolution, keys: Sequence[str], coming: str, table: str) -> str:
+    """Columns that the query does not give stay what they are in the row of the same key."""
+    if None not in found.given:
+        return coming
+    pairs = zip(found.columns, found.given, strict=True)
+    items = ", ".join(f"{'o' if g is None else 'n'}.{quote(name)}" for (name, _), g in pairs)
+    same = " AND ".join(f"n.{quote(key)} <=> o.{quote(key)}" for key in keys)
+    return f"SELECT {items} FROM ({coming}) AS n LEFT JOIN ({table}) AS o ON {same}"
 
 
 class MergeRefresh(RowRefresh):
@@ -155,7 +173,7 @@ class MergeRefresh(RowRefresh):
         """The key stays unique: among the rows that come, and against those that stand."""
         frame = change.frame
         keys = named(self.job, self.job.kind.unique_key, frame.columns, "unique_key")
-        quoted = ", ".join(quote(key) for key in keys)
+        quoted, total = ", ".join(quote(key) for key in keys), f"SUM({WEIGHT})"
         nulls = " OR ".join(f"{quote(key)} IS NULL" for key in keys)
         come = f"(SELECT DISTINCT {quoted} FROM sqb_signed WHERE {WEIGHT} > 0)"
         found = keys_of(frame.where(f"{WEIGHT} > 0"), keys)
@@ -169,13 +187,13 @@ class MergeRefresh(RowRefresh):
         same = [f"t.{quote(key)} <=> k.{quote(key)}" for key in keys]
         listed = ", ".join(f"t.{quote(key)}" for key in keys)
         there = (
-            f"SELECT {listed}, 1 AS n FROM (SELECT * FROM {work.standing}) AS t"
+            f"SELECT {listed}, 1 AS {WEIGHT} FROM (SELECT * FROM {work.standing}) AS t"
             f" LEFT SEMI JOIN {come} AS k ON {' AND '.join([*same, *limits])}"
         )
         bad = self.session.sql(
-            f"SELECT {quoted}, SUM(n) AS sqb_n FROM ({there} UNION ALL"
-            f" SELECT {quoted}, {WEIGHT} AS n FROM sqb_signed) AS a GROUP BY {quoted}"
-            f" HAVING SUM(n) > 1 OR ((SUM(n) > 0) AND ({nulls})) LIMIT 3"
+            f"SELECT {quoted}, {total} FROM ({there} UNION ALL"
+            f" SELECT {quoted}, {WEIGHT} FROM sqb_signed) AS a GROUP BY {quoted}"
+            f" HAVING {total} > 1 OR (({total} > 0) AND ({nulls})) LIMIT 3"
         ).collect()
         if bad:
-            raise key_error(self.job, keys, [tuple(row) for row in bad], quoted)
+            raise key_error(self.job, keys, [tuple(row) for row in bad])

@@ -6,18 +6,20 @@ opens another, one that vanished closes its version, one that is new or back ope
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from sqb.errors import SqbError
 from sqb.execution.content_hash import quote
-from sqb.execution.kinds.job import Job, check_key, named
+from sqb.execution.kinds.job import Job, check_key, named, refuse_other_key
 from sqb.execution.kinds.restricted import KEYS, Restricted
 from sqb.execution.kinds.whole import (
     NEW,
     aligned,
     among,
+    columns_of,
     evolution,
     refuse_types,
     standing,
@@ -33,7 +35,6 @@ from sqb.execution.understanding import AskColumns, at_moment
 from sqb.planning.plan import Strategy
 from sqb.refresh.dated import dated_columns
 from sqb.refresh.evolution import Evolution
-from sqb.refresh.kinds import Lost
 from sqb.refresh.netting import exact
 from sqb.refresh.script import COPIES, WEIGHT
 from sqb.sql.fragments import Unsupported
@@ -46,6 +47,9 @@ def rebuild(job: Job) -> Outcome:
     """History begins: every row of the query is an open version."""
     frame = job.rows()
     _refuse_columns(job, frame)
+    refuse_types(job, columns_of(frame))
+    if not job.kind.timestamps:
+        _checked(job, frame.columns)
     kind, began = job.kind, _began(job, frame)
     rows = frame.selectExpr(
         "*",
@@ -62,7 +66,7 @@ def carry(job: Job) -> Outcome:
     """Compare the rows of the query with the open versions: those of changed keys, else all."""
     own = (job.kind.valid_from, job.kind.valid_to)
     work = job.work()
-    _refuse_other_history(job, work)
+    refuse_other_key(job, work, own, f"{quote(job.kind.valid_to)} IS NULL")
     restricted = Restricted(job, own)
     try:
         way = attempt(restricted, lambda: restricted.rows(job.kind.unique_key, "unique_key"))
@@ -102,21 +106,6 @@ def _compare(
         keys = named(job, job.kind.unique_key, [name for name, _ in found.columns], "unique_key")
         table = among(table, keys, among_keys)
     return write(work, steps, _versions(job, found, table), found)
-
-
-def _refuse_other_history(job: Job, work: Work) -> None:
-    """A header that was edited may name other columns than history was written with."""
-    kind, there = job.kind, {name.lower(): name for name, _ in work.columns}
-    for column in (kind.valid_from, kind.valid_to, *kind.unique_key):
-        if column.lower() not in there:
-            raise Lost("DEFINITION_CHANGED", f"it was built without the column `{column}`")
-    if not job.forward:
-        return
-    keys = [quote(there[key.lower()]) for key in kind.unique_key]
-    opened = work.session.sql(f"SELECT * FROM {work.standing}")
-    counted = opened.where(f"{quote(kind.valid_to)} IS NULL").groupBy(*keys).count()
-    if counted.where("count > 1").first() is not None:
-        raise Lost("DEFINITION_CHANGED", "its open versions are not unique by `unique_key`")
 
 
 def _refuse_columns(job: Job, frame: DataFrame) -> None:
@@ -162,20 +151,12 @@ def _began(job: Job, frame: DataFrame, alias: str = "") -> str:
     return f"CAST({alias}{quote(column)} AS TIMESTAMP)"
 
 
-def _checked(job: Job, found: Evolution) -> tuple[str, ...]:
-    """The columns whose change makes a version, by the names that the table has."""
-    keys = {key.lower() for key in job.kind.unique_key}
-    names = [
-        name
-        for (name, _), given in zip(found.columns, found.given, strict=True)
-        if given is not None and name.lower() not in keys
-    ]
+def _checked(job: Job, given: Sequence[str]) -> tuple[str, ...]:
+    """Of the columns that the query gives, those whose change makes a version."""
     if "*" not in job.kind.check_columns:
-        return named(
-            job, job.kind.check_columns, [name for name, _ in found.columns], "check_columns"
-        )
-    dated = _dated(job)
-    return tuple(name for name in names if name.lower() not in dated)
+        return named(job, job.kind.check_columns, given, "check_columns")
+    left_out = {key.lower() for key in job.kind.unique_key} | _dated(job)
+    return tuple(name for name in given if name.lower() not in left_out)
 
 
 def _dated(job: Job) -> set[str]:
@@ -221,7 +202,9 @@ def _versions(job: Job, found: Evolution, table: str) -> str:
         began = f"CAST(n.{quote(updated)} AS TIMESTAMP)"
         differs = f"{began} > coalesce(CAST(o.{quote(updated)} AS TIMESTAMP), o.{start})"
     else:
-        tests = [_differs(name, kinds[name]) for name in _checked(job, found)]
+        pairs = zip(columns, found.given, strict=True)
+        given = [name for name, theirs in pairs if theirs is not None]
+        tests = [_differs(name, kinds[name]) for name in _checked(job, given)]
         differs, began = " OR ".join(tests) or "FALSE", now
     same = " AND ".join(f"n.{quote(key)} <=> o.{quote(key)}" for key in keys)
     ended = " AND ".join(f"n.{quote(key)} <=> c.{quote(key)}" for key in keys)

@@ -70,7 +70,6 @@ def _lookups(run: Run, name: str) -> dict[str, str]:
         elif all(places):
             columns = " or ".join(", ".join(sorted(names)) for names in places[0])
             found[table] = f"(if {columns} is unique in it)"
-    first = next(iter(by))
-    if len(found) == len(by):
-        found.pop(first)
+    if by and len(found) == len(by):
+        found.pop(next(iter(by)))
     return found

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from sqb.errors import SqbError
 from sqb.execution.content_hash import quote
 from sqb.execution.kinds.job import Job
 from sqb.execution.outcome import Outcome
 from sqb.execution.signed_write import Alter, Work, measured, write_change
 from sqb.execution.steps import Steps
-from sqb.lake.types import iceberg_schema, spark_type
+from sqb.execution.table import stored_columns
 from sqb.refresh.evolution import Evolution, Misfit, evolve
 from sqb.refresh.netting import net
 from sqb.refresh.script import WEIGHT, Script
@@ -49,12 +47,7 @@ def evolution(job: Job, frame: DataFrame, own: Sequence[str] = ()) -> Evolution:
 
 def columns_of(frame: DataFrame) -> tuple[tuple[str, str], ...]:
     """Names and types of the query's columns as a table would hold them."""
-    fields = iceberg_schema(frame.schema.jsonValue())["fields"]
-    return tuple((f["name"], spark_type(_text(f["type"]))) for f in fields)
-
-
-def _text(kind: object) -> str:
-    return kind if isinstance(kind, str) else msgspec.json.encode(kind).decode()
+    return stored_columns(frame.schema.jsonValue())
 
 
 def aligned(found: Evolution, relation: str = NEW) -> str:
