@@ -55,7 +55,7 @@ _NOISE = (
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( UTC)?"), "TIME"),
     (re.compile(r"\b(\d+m )?\d+(\.\d+)?s\b"), "TOOK"),
     (re.compile(r"AS OF \d+"), "AS OF SNAPSHOT"),
-    (re.compile(r"\b[tvs]:[0-9a-f]{6}\b|\b[0-9a-f]{8}\b"), "ID"),
+    (re.compile(r"\b[0-9a-f]{8}\b"), "ID"),
     (re.compile(r"docs_\d+"), "dev"),
     (re.compile(r"\b\d+(\.\d)? k?B\b"), "SIZE"),
     (re.compile(r"[ \t]+"), " "),

@@ -10,6 +10,7 @@ from sqb.cli.output import Output
 from sqb.cli.render.plan_text import diff_lines
 from sqb.cli.render.strategy_text import lines
 from sqb.cli.render.words import NOTES, count, moved_from, some, words, wrapped
+from sqb.hashing import digest
 
 if TYPE_CHECKING:
     from sqb.execution.explaining import Explanation
@@ -100,10 +101,7 @@ def _built(found: Explanation) -> str:
 
 
 def show_inputs(inputs: Sequence[Present], out: Output) -> None:
-    """Print what was recorded of inputs against what is there now.
-
-    The ids are hashes, of which the first letters tell enough.
-    """
+    """Print what was recorded of inputs against what is there now, both as short hashes."""
     width = min(max(len(item.name) for item in inputs), 40)
     width = max(width, len("input"))
     out.important(f"{'input':<{width}}  {'recorded':<10}  now", dim=True)
@@ -119,7 +117,4 @@ def show_inputs(inputs: Sequence[Present], out: Output) -> None:
 
 
 def _short(value: str | None) -> str:
-    if not value:
-        return "-"
-    # the data id of a source that is watched by a value starts with what was asked
-    return value[2:10] if value.startswith(("f:", "l:", "e:")) else value[:8]
+    return digest(value)[:8] if value else "-"
