@@ -47,9 +47,13 @@ TRAPS = {
     " FROM raw.t",
     "zipped": "SELECT id, to_json(arrays_zip(tags, tags)) AS j FROM raw.t",
     "in_parentheses": "SELECT id, to_json((id, s)) AS j FROM raw.t",
+    # all columns are more of them, or others, in a plan
+    "all_columns": "SELECT id, hash(*) AS h FROM (SELECT id, k, s FROM raw.t) q",
     # variables of lambdas
     "other_case": "SELECT id, transform(tags, X -> concat(x, '!')) AS y FROM raw.t",
     "own_name": "SELECT id, transform(tags, c4 -> concat(c4, s)) AS y FROM raw.t",
+    "name_of_a_side": "SELECT t.id, u.id AS uid FROM raw.t t"
+    " JOIN raw.u u ON size(filter(t.tags, b -> b > u.k)) > 0",
     # words that are names, and a sign that is a word
     "end_in_join": "SELECT t.id, u.id AS uid FROM raw.t t JOIN raw.u u ON t.b = u.end AND u.id > 1",
     "end_in_left_join": "SELECT t.id, u.id AS uid FROM raw.t t"

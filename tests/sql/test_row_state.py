@@ -199,6 +199,7 @@ WHOLE = [
     ("SELECT g, SUM(x) FROM t GROUP BY g", "no name"),
     ("SELECT *, SUM(x) AS s FROM t GROUP BY ALL", r"holds \*"),
     ("SELECT g, SUM(SUM(x)) OVER () AS s FROM t GROUP BY g", "window"),
+    ("SELECT g, to_json(struct(g)) AS j, SUM(x) AS s FROM t GROUP BY g", "no AS names"),
     ("SELECT g, SUM(x) AS s FROM t GROUP BY g QUALIFY row_number() OVER (ORDER BY g) = 1", "QUAL"),
     ("SELECT g, SUM(x) AS s FROM t GROUP BY ROLLUP (g)", "several sets"),
     ("SELECT g, SUM(x) AS s FROM t GROUP BY g HAVING SUM(x) > (SELECT MAX(y) FROM u)", "sub-query"),

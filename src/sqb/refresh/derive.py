@@ -251,7 +251,7 @@ class Derivation:
         names: dict[Expr, str] = {}
         steps: list[str] = []
         held: tuple[Condition, ...] = conditions_of(node)
-        for alias, side, found in (("a", node.left, left), ("b", node.right, right)):
+        for alias, side, found in (("sqb_a", node.left, left), ("sqb_b", node.right, right)):
             if found is None:
                 steps.append(self.script.state(side, "new"))
                 names |= {column(col): f"{alias}.{col.name}" for col in output(side)}
@@ -261,7 +261,7 @@ class Derivation:
                 held = tuple(condition for condition in held if condition in found.conditions)
         items = ", ".join(f"{named(expr, names)} AS k{i}" for i, expr in enumerate(exprs))
         sql = (
-            f"SELECT DISTINCT {items} FROM {steps[0]} AS a JOIN {steps[1]} AS b"
+            f"SELECT DISTINCT {items} FROM {steps[0]} AS sqb_a JOIN {steps[1]} AS sqb_b"
             f" ON {all_hold(held, names)}"
         )
         return self.script.add("keys", sql, steps)

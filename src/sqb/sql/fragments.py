@@ -176,12 +176,15 @@ def fragment(tokens: Tokens, begin: int, stop: int, read: ReadQuery) -> Fragment
         queries.append(found)
     tree = _parse(text)
     for node in tree.walk():
-        if isinstance(node, _SUBQUERIES):
+        is_function = isinstance(node.args.get("expression"), exp.Lambda)  # exists(array, x -> …)
+        if isinstance(node, _SUBQUERIES) and not is_function:
             raise Unsupported("a sub-query inside an expression")
         if not isinstance(node, _ALLOWED):
             raise Unsupported(type(node).__name__)
         if isinstance(node, exp.Tuple) and not isinstance(node.parent, exp.In | exp.Window):
             raise Unsupported("a struct in parentheses")
+        if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
+            raise Unsupported("* inside an expression")
         if isinstance(node, exp.Lambda):
             _refuse_variables(node)
     columns = tuple(sorted((_column(c, start) for c in tree.find_all(exp.Column)), key=_start))

@@ -13,7 +13,7 @@ def _words(text: str) -> frozenset[str]:
 
 #: Deterministic functions of one row.
 SCALARS = _words("""
-    abs acos acosh add_months aes_decrypt aes_encrypt aggregate array array_append array_compact
+    abs acos acosh add_months aes_decrypt aggregate array array_append array_compact
     array_contains array_distinct array_except array_insert array_intersect array_join
     array_max array_min array_position array_prepend array_remove array_repeat array_size
     array_sort array_union arrays_overlap  ascii asin asinh atan atan2 atanh

@@ -230,6 +230,9 @@ class _Splitter:
 
         ``items`` are results that it may use by their names.
         """
+        inside = [(call.start, call.end) for call in piece.calls]
+        if any(not any(a <= field.start < b for a, b in inside) for field in piece.fields):
+            raise Whole("a struct has fields that no AS names")
         edits: list[_Edit] = []
         for call in piece.calls:
             self._one_meaning(call)

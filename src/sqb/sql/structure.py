@@ -227,8 +227,10 @@ class _Reader(Conditions):
         last, before = raws[self.stop - 1], raws[self.stop - 2]
         if not (last.startswith("`") or last.replace("_", "a").isalnum()) or last[:1].isdigit():
             return False
-        if last.upper() in ("END", "NULL", "TRUE", "FALSE"):
+        if last.upper() in ("END", "NULL", "TRUE", "FALSE") or before.upper() == "TO":
             return False
+        if self.stop - 3 >= self.at and raws[self.stop - 3].upper() == "INTERVAL":
+            return False  # its unit
         ends = before in (")", "]") or before[-1:] in "'`\"" or before.upper() in ("END", "NULL")
         plain = before.replace("_", "a").isalnum() and before.upper() not in _OPERATORS
         return ends or plain
