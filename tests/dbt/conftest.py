@@ -19,10 +19,12 @@ _SCHEMAS = {"dev": "shop", "prod": "{{ env_var('SHOP_SCHEMA', 'prod') }}"}
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _hears_ctrl_c() -> None:
-    """What a shell starts in the background ignores Ctrl-C, and so would what that starts."""
+def _hears_signals() -> None:
+    """What a shell starts in the background ignores Ctrl-C, what nohup starts the end of the
+    terminal; and so would what those start."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
