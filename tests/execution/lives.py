@@ -42,6 +42,21 @@ _NUMBERS, _TIMES = frozenset({*_SUMMED, "dbl"}), frozenset({"day", "ts"})
 _MODES = ("copy-on-write", "merge-on-read")
 
 
+def united(one: str, two: str) -> str | None:
+    """What values of two kinds are that a set operation puts together; None: it does not.
+
+    >>> united("int", "long"), united("day", "ts"), united("int", "dec8"), united("int", "str")
+    ('long', 'ts', 'wide', None)
+    """
+    if one == two:
+        return one
+    if {one, two} == _TIMES:
+        return "ts"
+    if one in _SUMMED and two in _SUMMED:
+        return "long" if {one, two} == {"int", "long"} else "wide"
+    return None
+
+
 class Column(msgspec.Struct, frozen=True):
     """A column: how it is named where it is read, and what it is."""
 
@@ -363,13 +378,18 @@ class Life:
         rng = self.rng
         one, two = self.source(depth), self.source(depth)
         shared = [(a, b) for a in one[1] for b in two[1] if a.kind == b.kind]
+        if rng.random() < 0.2:
+            shared = [(a, b) for a in one[1] for b in two[1] if united(a.kind, b.kind)]
         pairs = rng.sample(shared, min(len(shared), rng.choice([1, 2])))
         word = rng.choice(
             ["UNION ALL", "UNION", "EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL"]
         )
         left, out = self._select([(a.name, a.kind) for a, _ in pairs], one[0])
         right, _ = self._select([(b.name, b.kind) for _, b in pairs], two[0])
-        return f"{left} {word} {right}", out
+        kinds = [united(a.kind, b.kind) or a.kind for a, b in pairs]
+        return f"{left} {word} {right}", [
+            Column(c.name, k) for c, k in zip(out, kinds, strict=True)
+        ]
 
     # Pieces
 
