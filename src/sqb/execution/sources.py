@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -176,15 +178,24 @@ class SourceLook:
 
     def _refs(self, name: str) -> str:
         """What the branches and tags are by which queries of the project read a table."""
-        every = [*self.compiled.bindings.values()]
-        every += [query.bindings for query in self.compiled.expressions.values()]
-        wanted = {b.reference.ref for bindings in every for b in bindings if b.name == name} - {""}
-        if not wanted:
+        if name not in self._read_refs:
             return ""
         cache, location = self._documents[name]
         refs = cache.document(location).get("refs", {})
-        found = (f"{ref}={refs.get(ref, {}).get('snapshot-id')}" for ref in sorted(wanted))
+        wanted = sorted(self._read_refs[name])
+        found = (f"{ref}={refs.get(ref, {}).get('snapshot-id')}" for ref in wanted)
         return "+" + digest(*found)[:16]
+
+    @cached_property
+    def _read_refs(self) -> dict[str, set[str]]:
+        """The branches and tags that queries name, by their source."""
+        every = [*self.compiled.bindings.values()]
+        every += [query.bindings for query in self.compiled.expressions.values()]
+        out: dict[str, set[str]] = {}
+        for binding in chain.from_iterable(every):
+            if binding.reference.ref:
+                out.setdefault(binding.name, set()).add(binding.reference.ref)
+        return out
 
     def _view(self, source: SourceTable, facts: TableFacts) -> Physical:
         """A view of someone else has no version, unless it is known what it reads."""

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from sqb.refresh.ir import (
     Aggregate,
-    Call,
     Col,
     Constants,
     Distinct,
@@ -91,14 +90,10 @@ def free_choice(node: Node, types: Mapping[Col, str], keys: Keys | None) -> str 
 
 
 def minds_order(node: Node) -> str | None:
-    """A function whose result depends on the order in which rows come; None: there is none."""
-    calls: list[Call] = []
-    if isinstance(node, Aggregate):
-        calls = [call for _, call in node.calls]
-    elif isinstance(node, Window):
-        calls = [item.call for item in node.items]
+    """An aggregate whose result depends on the order in which rows come; None: there is none."""
+    calls = [call for _, call in node.calls] if isinstance(node, Aggregate) else []
     names = [call.function.removesuffix("_distinct") for call in calls]
-    own = (name for name in names if name in _FREE | _RANKS)
+    own = (name for name in names if name in _FREE)
     below = (found for child in inputs(node) if (found := minds_order(child)))
     return next(own, None) or next(below, None)
 
