@@ -53,7 +53,7 @@ TRAPS = {
     "other_case": "SELECT id, transform(tags, X -> concat(x, '!')) AS y FROM raw.t",
     "own_name": "SELECT id, transform(tags, c4 -> concat(c4, s)) AS y FROM raw.t",
     "name_of_a_side": "SELECT t.id, u.id AS uid FROM raw.t t"
-    " JOIN raw.u u ON size(filter(t.tags, b -> b > u.k)) > 0",
+    " JOIN raw.u u ON size(filter(t.tags, b -> length(b) = u.k)) > 0",
     # words that are names, and a sign that is a word
     "end_in_join": "SELECT t.id, u.id AS uid FROM raw.t t JOIN raw.u u ON t.b = u.end AND u.id > 1",
     "end_in_left_join": "SELECT t.id, u.id AS uid FROM raw.t t"
