@@ -148,6 +148,28 @@ REWRITTEN = change("changelog", 2_000_000, 2_000_000, 200 * MB)
         ),
         # ... but two runs are not enough to say so
         (GROUPED, sizes(BIG), [*BIG_FULL, *[Run("group_merge", 59.0, 2.0)] * 2], "group_merge"),
+        # what was never timed is tried while few rows change, though it would gain little
+        (DISTINCT, sizes(BIG, mb=500), BIG_FULL, "affected_key"),
+        (DISTINCT, sizes(BIG, mb=2000), BIG_FULL, "CHEAPER_TO_REBUILD"),
+        (
+            DISTINCT,
+            sizes(source(2000, 10_000_000, change("append", 150_000, 0, MB)), mb=500),
+            BIG_FULL,
+            "CHEAPER_TO_REBUILD",
+        ),
+        # ... and is known after three runs
+        (
+            DISTINCT,
+            sizes(BIG, mb=500),
+            [*BIG_FULL, *[Run("affected_key", 50.0, 40.0)] * 3],
+            "CHEAPER_TO_REBUILD",
+        ),
+        (
+            DISTINCT,
+            sizes(BIG, mb=2000),
+            [*BIG_FULL, *[Run("affected_key", 20.0, 80.0)] * 3],
+            "affected_key",
+        ),
         # adding rows that took longer than rebuilds, three times
         (
             APPENDED,

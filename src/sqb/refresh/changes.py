@@ -18,6 +18,8 @@ from sqb.lake.versions import Snapshot
 #: compare the two versions. ``files``: files were only added. ``unknown``: none of them.
 Way = Literal["none", "append", "changelog", "lineage", "versions", "files", "unknown"]
 
+_GONE = "the version that was read last is gone: it expired, or the table was made anew"
+
 
 class TableChange(msgspec.Struct, frozen=True):
     """How the change of one table can be read, and about how large it is.
@@ -50,11 +52,11 @@ def table_change(
         # made anew in its place, and nothing was written yet
         return TableChange("versions", old, new, "the table is empty now", 0, None, None)
     if new is None:
-        return TableChange("unknown", old, new, "the version read last has expired")
+        return TableChange("unknown", old, new, _GONE)
     path = _path(snapshots, old, new)
     if path is None:
         if old is not None and old not in snapshots:
-            return TableChange("unknown", old, new, "the version read last has expired")
+            return TableChange("unknown", old, new, _GONE)
         return TableChange("versions", old, new, "not an ancestor", None, None, None)
     moved = [snapshot for snapshot in path if snapshot.operation != "replace"]
     if not moved:
@@ -68,7 +70,7 @@ def table_change(
         return TableChange("versions", old, new, "the table was empty", added, removed, None)
     if old not in snapshots:
         # the files that were removed since are gone with it
-        return TableChange("unknown", old, new, "the version read last has expired")
+        return TableChange("unknown", old, new, _GONE)
     if any(s.has_deletes for s in path) or snapshots[old].has_deletes:
         sequence = snapshots[old].sequence
         if sequence is not None and all(s.lineage for s in (snapshots[old], *path)):

@@ -44,8 +44,13 @@ _ENOUGH = 3
 _DECAY = 0.6
 #: Inputs this many times smaller than small ones are small whatever a rebuild took.
 _TINY = 32
+#: Until a way was timed, the refresh of few rows may be foreseen to take so many times longer than
+#: it may otherwise: only what was tried is known.
+_TRIAL = 1.4
+#: The part of a source's rows that are few.
+_FEW = 0.01
 #: A machine is not thought to be slower than this many times.
-_SLOW = 3.0
+_SLOW = 1.5
 #: What one odd run can do at most.
 _ODD = 100.0
 
@@ -362,7 +367,9 @@ def affordable(
     # what was counted has been read by now, whatever comes next
     looked = _changes(sizes, counted=True)
     left = guess.seconds - (looked.seconds if looked is not None else 0.0)
-    if left > limits.margin * full.seconds:
+    untried = guess.runs == 0 and changed_part(sizes) <= _FEW
+    margin = min(limits.margin * _TRIAL, 1.0) if untried else limits.margin
+    if left > margin * full.seconds:
         why = f"{best.name} takes about {_said(guess.seconds)}, {_rebuild(full)}"
         raise Refused("CHEAPER_TO_REBUILD", why)
     return Verdict(best, guess, full)

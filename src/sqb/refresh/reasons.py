@@ -19,7 +19,7 @@ CODES = {
     "NO_SOURCE_CHANGED": "nothing that the query reads changed",
     "NET_CHANGE_EMPTY": "what changed is not read by the query, or cancels out",
     "NO_CHANGE_SET": "what changed in a source can't be told: it has no versions, or the one that "
-    "was read has expired",
+    "was read is gone",
     "HAS_DELETES": "rows went or were rewritten, so adding rows is not enough",
     "UNSUPPORTED": "a part of the query that row-level refresh does not know",
     "VOLATILE": "a function that gives another value each time",
