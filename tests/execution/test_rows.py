@@ -294,3 +294,20 @@ def test_a_refresh_that_fails_is_a_rebuild_and_a_warning(
     (warning,) = node.warnings
     assert warning.code == "S313"
     assert warning.message.endswith("in full: RuntimeError: no such luck")
+
+
+def test_all_rows_of_a_file_go_from_a_table_with_row_ids(bench: Workbench) -> None:
+    bench.sql(
+        "CREATE TABLE lake.{raw}.t (k INT, v INT) USING iceberg TBLPROPERTIES"
+        " ('format-version'='3', 'write.delete.mode'='merge-on-read')"
+    )
+    bench.sql("INSERT INTO lake.{raw}.t SELECT 1 AS k, CAST(id AS INT) AS v FROM range(3)")
+    bench.sql("INSERT INTO lake.{raw}.t SELECT 2 AS k, CAST(id AS INT) AS v FROM range(3)")
+    bench.sql("DELETE FROM lake.{raw}.t WHERE v = 2 AND k = 1")
+    bench.model("m", "SELECT k, v FROM {raw}.t")
+    bench.build()
+    bench.sql("DELETE FROM lake.{raw}.t WHERE k = 2")
+    (node,) = bench.build(refresh="rows").nodes
+    assert node.strategy is not None
+    assert node.strategy.name in ("affected_key", "bag_merge")
+    assert sorted(tuple(row) for row in bench.rows("m")) == [(1, 0), (1, 1)]

@@ -315,13 +315,15 @@ class Bound:
         if source.parts is not None:
             old, new = _in_files(source.parts.old), _in_files(source.parts.new)
         if change.way == "lineage":
-            stays = f"COALESCE({{0}}_last_updated_sequence_number <= {change.sequence}, FALSE)"
+            stays = f"COALESCE(_last_updated_sequence_number <= {change.sequence}, FALSE)"
             now, then = (f"{table} VERSION AS OF {v}" for v in (change.new, change.old))
+            # no NOT EXISTS: Spark 4.1 fails on one whose condition turns out to be false
             return (
-                f"SELECT {items}, 1 AS {WEIGHT} FROM {now} WHERE {new} AND NOT {stays.format('')}"
-                f" UNION ALL SELECT {items}, -1 AS {WEIGHT} FROM {then} AS o WHERE {old} AND NOT"
-                f" EXISTS (SELECT 1 FROM {now} AS n WHERE {new} AND n._row_id = o._row_id"
-                f" AND {stays.format('n.')})"
+                f"SELECT {items}, 1 AS {WEIGHT} FROM {now} WHERE {new} AND NOT {stays}"
+                f" UNION ALL SELECT {items}, -1 AS {WEIGHT}"
+                f" FROM (SELECT {items}, _row_id FROM {then} WHERE {old}) AS o"
+                f" LEFT ANTI JOIN (SELECT _row_id FROM {now} WHERE {new} AND {stays})"
+                " AS n ON n._row_id = o._row_id"
             )
         come = f"SELECT {items}, 1 AS {WEIGHT} FROM {self.relation(source.name, 'new')}"
         if change.old is None:

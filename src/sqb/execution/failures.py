@@ -11,6 +11,7 @@ from sqb.sql.splice import Spliced
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _PREFIX = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _TAIL = re.compile(r"\s*SQLSTATE: \w+.*$", re.DOTALL)
+_CALLING = "An error occurred while calling"
 _STACK = re.compile(r"\n\s+at |\nCaused by: ")
 #: These say only which file or step; what is wrong with it stands behind.
 _VAGUE = ("[FAILED_READ_FILE", "Caused by: software.amazon.awssdk.")
@@ -52,7 +53,7 @@ def message_of(error: Exception) -> str:
     text = str(getattr(error, "desc", None) or error).strip()
     behind = _CAUSE.findall(text) if any(sign in text for sign in _VAGUE) else []
     found_behind = f" {' '.join(behind[-1].split())}" if behind else ""
-    if text.startswith("An error occurred while calling"):
+    if text.startswith(_CALLING):
         found = re.search(r"^: ([\w.$]+(?:Exception|Error)): (.*)$", text, re.MULTILINE)
         text = text[found.start(2) :] if found else text.splitlines()[-1]
         text = _STACK.split(text, maxsplit=1)[0]
@@ -60,6 +61,12 @@ def message_of(error: Exception) -> str:
     text = _TAIL.sub("", text.split(";\n", 1)[0])
     text = _SUGGESTION.sub("", text).rstrip(" .") + "." if _SUGGESTION.search(text) else text
     return " ".join(_PREFIX.sub("", text).split()) + found_behind or type(error).__name__
+
+
+def first_line(error: Exception) -> str:
+    """The first line; Py4J's own says nothing but which method was called."""
+    text = str(error)
+    return message_of(error) if text.startswith(_CALLING) else text.partition("\n")[0]
 
 
 def _offset(error: Exception, text: str) -> int | None:

@@ -16,6 +16,7 @@ import msgspec
 from sqb.errors import SqbError
 from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
 from sqb.execution.content_hash import quote
+from sqb.execution.failures import first_line
 from sqb.execution.files import check_unchanged
 from sqb.execution.outcome import Layout, Outcome
 from sqb.execution.reading import files_read, statement
@@ -88,7 +89,7 @@ def attempt(refresh: RowRefresh, by_rows: Callable[[], T]) -> T | Strategy:
     except Exception as error:
         if refresh.run.stopping.is_set():
             raise
-        why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        why = f"{type(error).__name__}: {first_line(error)}"
         way = full("ROW_ERROR", why, (Rejected("rows", "ROW_ERROR", why),))
     refresh.account.rebuild(way.code or "")
     return way
