@@ -5,7 +5,8 @@ where sqb chooses. Rows arrive, each way builds one model at a time, and the sec
 compared; the results must be equal. Reading the change is part of the refresh.
 
     python benchmarks/rows.py [--rows 400000 4000000] [--change 0.001 …] [--turns 3]
-                              [--markdown] [--json FILE] [--svg FILE] [--check] [--with FILE]
+                              [--models by_day …] [--markdown] [--json FILE] [--svg FILE]
+                              [--check] [--with FILE]
 """
 
 from __future__ import annotations
@@ -85,17 +86,17 @@ class Point:
 
 
 class Lake:
-    """A project with each model in every way, over sources of ``rows`` lines."""
+    """A project with some models in every way, over sources of ``rows`` lines."""
 
-    def __init__(self, folder: Path, rows: int) -> None:
-        self.folder, self.rows = folder, rows
+    def __init__(self, folder: Path, rows: int, names: Sequence[str] = tuple(MODELS)) -> None:
+        self.folder, self.rows, self.names = folder, rows, names
         self.next = rows
         models = folder / "models"
         models.mkdir(parents=True)
-        for name, sql in MODELS.items():
+        for name in names:
             for way in WAYS:
-                header = f"MODEL (materialized table, refresh {way});\n"
-                (models / f"{name}_{way}.sql").write_text(header + dedent(sql), encoding="utf-8")
+                text = f"MODEL (materialized table, refresh {way});\n{dedent(MODELS[name])}"
+                (models / f"{name}_{way}.sql").write_text(text, encoding="utf-8")
         (folder / "sqlbuild_project.toml").write_text(
             'name = "rows"\n[janitor]\nautomatic = false\n[spark]\nmaster = "local[2]"\n'
             '[spark.conf]\n"spark.driver.memory" = "6g"\n"spark.ui.enabled" = "false"\n'
@@ -157,7 +158,7 @@ class Lake:
         """Build one model at a time, one way after another; how each ended."""
         out = {}
         for way in ways:
-            names = [f"{name}_{way}" for name in MODELS]
+            names = [f"{name}_{way}" for name in self.names]
             project = Project(self.folder, spark=self.session)
             result = project.build(select=names, concurrency=1)
             if result.failed:
@@ -167,13 +168,13 @@ class Lake:
 
     def measure(self, change: float, turns: int) -> list[Point]:
         """Rows arrive and all ways are taken, some times over; the median of each counts."""
-        found: dict[str, list[Point]] = {name: [] for name in MODELS}
+        found: dict[str, list[Point]] = {name: [] for name in self.names}
         for turn in range(turns):
             self.grow(change)
             # they take turns in being first, which reads files that nobody read before
             first = turn % len(WAYS)
             nodes = self.build((*WAYS[first:], *WAYS[:first]))
-            for name in MODELS:
+            for name in self.names:
                 rows, full, auto = (nodes[f"{name}_{way}"] for way in WAYS)
                 ways = (rows.strategy.name, rows.seconds, full.seconds)
                 chosen = (auto.strategy.name, auto.seconds)
@@ -184,7 +185,7 @@ class Lake:
     def _compare(self) -> None:
         """The content hashes of all ways, which the stamps hold, must be equal."""
         project = Project(self.folder)
-        for name in MODELS:
+        for name in self.names:
             heads = [project.catalog.head("dev", f"{name}_{way}") for way in WAYS]
             stamps = [decode(project.facts.get(h.location).stamp) for h in heads if h is not None]
             hashes = {stamp.data if stamp is not None else None for stamp in stamps}
@@ -275,6 +276,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, nargs="+", default=[400_000])
     parser.add_argument("--change", type=float, nargs="+", default=[0.001])
+    parser.add_argument("--models", choices=MODELS, nargs="+", default=list(MODELS))
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--json", type=Path)
@@ -288,12 +290,13 @@ def main() -> int:
     for rows in options.rows:
         with tempfile.TemporaryDirectory() as folder:
             print(f"{rows:,} rows: loading", file=sys.stderr, flush=True)
-            lake = Lake(Path(folder) / "project", rows)
+            lake = Lake(Path(folder) / "project", rows, options.models)
             lake.build()
             lake.warm_up(options.change[0])
             for change in options.change:
-                points += lake.measure(change, options.turns)
-                print(listed(points[-len(MODELS) :], markdown=False), file=sys.stderr, flush=True)
+                found = lake.measure(change, options.turns)
+                points += found
+                print(listed(found, markdown=False), file=sys.stderr, flush=True)
             lake.session.stop()
     print(listed(points, markdown=options.markdown))
     if options.json:

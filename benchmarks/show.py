@@ -45,16 +45,19 @@ class Panel:
         points = [point for line in self.lines.values() for point in line]
         xs, ys = [p[0] for p in points], [p[1] for p in points]
         across, up = self._scale(xs), self._scale(ys)
+        bottom = _number(min(ys)) if self.logarithmic else "0"
+        span = f"{bottom} to {_number(max(ys))}"
+        below = top + _HEIGHT + 14
         parts = [
             (
-                f'<text x="{left}" y="{top - 8}">{self.title} (top: {_number(max(ys))})</text>'
+                f'<text x="{left}" y="{top - 8}">{self.title} ({span})</text>'
                 f'<rect x="{left}" y="{top}" width="{_WIDTH}" height="{_HEIGHT}" class="frame"/>'
-                f'<text x="{left + _WIDTH}" y="{top + _HEIGHT + 14}" class="end">'
+                f'<text x="{left + _WIDTH}" y="{below}" class="end">'
                 f"{_number(max(xs))} {self.along}</text>"
             )
         ]
         if self.logarithmic:
-            parts.append(f'<text x="{left}" y="{top + _HEIGHT + 14}">{_number(min(xs))}</text>')
+            parts.append(f'<text x="{left}" y="{below}">{_number(min(xs))}</text>')
         for place, (name, line) in enumerate(self.lines.items()):
             colour = _COLOURS[place % len(_COLOURS)]
             path = " ".join(
@@ -64,7 +67,7 @@ class Panel:
             parts.append(f'<polyline points="{path}" stroke="{colour}"/>')
             if len(self.lines) > 1:
                 parts.append(
-                    f'<text x="{left + 6}" y="{top + 14 + 13 * place}" '
+                    f'<text x="{left + 58 + 50 * place}" y="{below}" '
                     f'style="fill:{colour}">{name}</text>'
                 )
         return "".join(parts)
