@@ -206,6 +206,9 @@ def test_the_limits_are_settings() -> None:
     patient = RefreshConfig(small_seconds=30)
     assert decided(GROUPED, sizes(BIG), timed, limits=patient) == "CHEAPER_TO_REBUILD"
     assert decided(GROUPED, sizes(BIG), timed, limits=RefreshConfig(margin=0)) != "group_merge"
+    dear = sizes(BIG, mb=2000)
+    assert decided(DISTINCT, dear, BIG_FULL) == "CHEAPER_TO_REBUILD"
+    assert decided(DISTINCT, dear, BIG_FULL, limits=RefreshConfig(margin=2)) == "affected_key"
 
 
 def test_many_keys_are_refused() -> None:

@@ -367,8 +367,9 @@ def affordable(
     # what was counted has been read by now, whatever comes next
     looked = _changes(sizes, counted=True)
     left = guess.seconds - (looked.seconds if looked is not None else 0.0)
-    untried = guess.runs == 0 and changed_part(sizes) <= _FEW
-    margin = min(limits.margin * _TRIAL, 1.0) if untried else limits.margin
+    margin = limits.margin
+    if guess.runs == 0 and changed_part(sizes) <= _FEW:
+        margin = max(margin, min(margin * _TRIAL, 1.0))
     if left > margin * full.seconds:
         why = f"{best.name} takes about {_said(guess.seconds)}, {_rebuild(full)}"
         raise Refused("CHEAPER_TO_REBUILD", why)
