@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqb.execution.failures import message_of
+from sqb.execution.failures import first_line, message_of
 
 
 def test_a_store_that_refuses_is_told_by_its_own_words() -> None:
@@ -22,3 +22,14 @@ def test_a_store_that_refuses_is_told_by_its_own_words() -> None:
     )
     other = text.replace("software.amazon.awssdk", "my")
     assert message_of(Exception(other)) == "Job aborted: Failed to close current writer"
+
+
+def test_the_first_line_is_not_the_one_of_py4j() -> None:
+    text = (
+        "An error occurred while calling o12.localCheckpoint.\n"
+        ": java.util.NoSuchElementException: None.get\n"
+        "\tat scala.None$.get(Option.scala:627)\n"
+    )
+    assert first_line(Exception(text)) == "None.get"
+    assert first_line(Exception("no such luck\nand more")) == "no such luck"
+    assert first_line(Exception()) == ""

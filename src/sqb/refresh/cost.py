@@ -44,8 +44,8 @@ _ENOUGH = 3
 _DECAY = 0.6
 #: Inputs this many times smaller than small ones are small whatever a rebuild took.
 _TINY = 32
-#: Until a way was timed, the refresh of few rows may be foreseen to take so many times longer than
-#: it may otherwise: only what was tried is known.
+#: Until a way was timed often enough, the refresh of few rows may be foreseen to take so many times
+#: longer than it may otherwise: only what was tried is known.
 _TRIAL = 1.4
 #: The part of a source's rows that are few.
 _FEW = 0.01
