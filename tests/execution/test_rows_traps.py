@@ -37,6 +37,14 @@ TRAPS = {
     " FROM raw.t t FULL JOIN raw.u u ON t.s = u.k",
     "using": "SELECT key, t.id, u.w FROM (SELECT s AS key, id FROM raw.t) t"
     " FULL JOIN (SELECT k AS key, w FROM raw.u) u USING (key)",
+    # matches that are told as values, over rows that are a union: also where the query has none
+    "mark_over_union": "SELECT q.id, q.k FROM (SELECT id, k FROM raw.t UNION ALL SELECT id, k"
+    " FROM raw.u) q WHERE q.k IN (SELECT k FROM raw.p) OR q.id > 5",
+    "mark_over_change": "SELECT known, count(*) AS n FROM (SELECT CASE WHEN t.g IN (SELECT k FROM"
+    " raw.p) THEN 1 ELSE 0 END AS known FROM raw.t t JOIN raw.u u ON t.k = u.k) q GROUP BY known",
+    # a condition that nothing meets
+    "never": "SELECT t.id FROM raw.t t WHERE NOT EXISTS"
+    " (SELECT 1 FROM raw.u u WHERE u.k = t.k AND u.w > NULL)",
     # fields that are called after columns
     "fields": "SELECT id, to_json(struct(id, t.g, tags[0] AS first, id + 1)) AS j FROM raw.t t",
     "fields_of_groups": "SELECT g, to_json(max(struct(d, id))) AS j, max(struct(d, id)).id AS last"
@@ -81,7 +89,9 @@ CREATE TABLE raw.u (id INT, k INT, w DECIMAL(18,4), l BIGINT, `end` BOOLEAN, b2 
   USING iceberg;
 INSERT INTO raw.u VALUES (1, 1, 1.1234, 1, true, true), (2, 2, 2.5, 2, false, false),
   (3, 10, 3.3333, 10, NULL, true), (4, 9, NULL, 9, true, NULL),
-  (5, NULL, 0, NULL, false, false), (6, 1, 5, 1, false, true)
+  (5, NULL, 0, NULL, false, false), (6, 1, 5, 1, false, true);
+CREATE TABLE raw.p (k INT) USING iceberg;
+INSERT INTO raw.p VALUES (1), (10), (NULL)
 """
 CHANGES = [
     """
@@ -93,6 +103,10 @@ UPDATE raw.t SET v = v + 1 WHERE s IN ('10', '9', '2', '1')
     """
 UPDATE raw.u SET w = w + 1, `end` = NOT `end` WHERE k IN (1, 2, 10, 9);
 INSERT INTO raw.u VALUES (9, 3, 9.9999, 3, true, false)
+""",
+    """
+DELETE FROM raw.t WHERE id IN (1, 7);
+INSERT INTO raw.u VALUES (10, 2, 8.5, 2, false, true), (11, 9, 1, 9, NULL, NULL)
 """,
 ]
 

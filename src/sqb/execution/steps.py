@@ -73,6 +73,9 @@ class Keys(msgspec.Struct, frozen=True):
     ranges: tuple[Range | None, ...]
 
 
+#: Rules of Spark's optimizer that are left out, and the one that fails on marks.
+_EXCLUDED = "spark.sql.optimizer.excludedRules"
+_FAILS_ON_MARKS = "org.apache.spark.sql.catalyst.optimizer.PushProjectionThroughUnion"
 #: Sets of keys up to this size are sent to every task instead of shuffling what they restrict.
 BROADCAST_KEYS = 200_000
 
@@ -173,6 +176,8 @@ class Steps:
 
     def _text(self, name: str) -> str:
         """One query for a step: the steps that were not computed stand in front of it."""
+        if self.script.marks:
+            self._settle()
         queue, inside = [name], set()
         while queue:
             step = self.script.steps[queue.pop()]
@@ -187,6 +192,14 @@ class Steps:
             return self._limited(last)
         ctes = ",\n".join(f"{step.name} AS ({self._limited(step)})" for step in before)
         return f"WITH {ctes}\n{self._limited(last)}"
+
+    def _settle(self) -> None:
+        """Keep Spark 4.1 from moving marks, which are EXISTS in a select list, below a union: it
+        loses the columns of the sub-query there (SPARK-59042). The session is this node's alone."""
+        told = self.session.conf.get(_EXCLUDED, "") or ""
+        if _FAILS_ON_MARKS not in told:
+            rules = f"{told},{_FAILS_ON_MARKS}" if told else _FAILS_ON_MARKS
+            self.session.conf.set(_EXCLUDED, rules)
 
     def _limited(self, step: Step) -> str:
         """A step's own query, with what is known of the keys that it is restricted to."""
