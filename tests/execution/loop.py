@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from lives import Life
 from proof import at_home, bag, differences, on_spark, way_of
 
-from sqb.execution import rows
+from sqb.execution import rows, sizes
 from sqb.refresh.strategies import choose
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ def live(
     """One life: build, then change and refresh until the ``end``; counts of what was done."""
     life, counts = Life(seed, models), Counter[str]()
     draw = random.Random(seed)
+    # in every other life no table is small, so that rows are looked for in all of them
+    small = sizes._SMALL if seed % 2 else 0
 
     def in_any_order(situation: Situation, script: Script) -> Choice:
         choice = choose(situation, script)
@@ -56,7 +58,10 @@ def live(
     for name, sql in life.queries.items():
         header = "MODEL (row_state auto);\n" if name in life.with_state else ""
         bench.model(name, header + at_home(sql))
-    with mock.patch.object(rows, "choose", in_any_order):
+    with (
+        mock.patch.object(rows, "choose", in_any_order),
+        mock.patch.object(sizes, "_SMALL", small),
+    ):
         _build(bench, life, counts, first=True)
         for step in range(steps):
             if time.monotonic() > end:
@@ -162,6 +167,9 @@ def _benches(folder: Path):  # type: ignore[no-untyped-def]
 
     # the tables are tiny: what pays on large ones costs most of the time here
     conf = {
+        "spark.driver.memory": "4g",
+        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xmn2g",
+        "spark.sql.adaptive.enabled": "false",
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",

@@ -71,12 +71,15 @@ def rows_added(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...
     return "m", sorted([(n, 2 * n) for n in range(step + 1)] * 2)
 
 
-def rows_merged(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...]]]:
+def rows_merged(
+    bench: Workbench, step: int, header: str = "refresh rows"
+) -> tuple[str, list[tuple[object, ...]]]:
     """A refresh by rows that takes rows away, changes some and adds one."""
     if step == 0:
         bench.sql("CREATE TABLE lake.{raw}.t (g INT, v INT) USING iceberg")
         bench.sql("INSERT INTO lake.{raw}.t VALUES (0, 0), (1, 1), (1, 2), (100, 0)")
-        bench.model("m", "MODEL (refresh rows);\nSELECT g, max(v) AS v FROM {raw}.t GROUP BY g")
+        query = "SELECT g, max(v) AS v FROM {raw}.t GROUP BY g"
+        bench.model("m", f"MODEL ({header});\n{query}")
         return "m", [(0, 0), (1, 2), (100, 0)]
     bench.sql(
         f"MERGE INTO lake.{{raw}}.t USING (SELECT {step} + 1 AS g) s ON t.g = 100 OR t.g = s.g - 2"
@@ -85,6 +88,11 @@ def rows_merged(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ..
     bench.sql(f"INSERT INTO lake.{{raw}}.t VALUES ({step} + 1, {step})")
     first = [(1, 2)] if step == 1 else [(step, step - 1)]
     return "m", [*first, (step + 1, step), (100, step)]
+
+
+def rows_merged_by_parts(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...]]]:
+    """The same in a table of which only some files are written anew."""
+    return rows_merged(bench, step, "refresh rows, partitioned_by [bucket(2, g)]")
 
 
 def log(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...]]]:
@@ -96,7 +104,11 @@ def log(bench: Workbench, step: int) -> tuple[str, list[tuple[object, ...]]]:
 
 
 def _people(bench: Workbench, step: int, header: str) -> None:
-    """In step n, person n comes, person n - 2 goes, and number 100 has another value."""
+    """In step n, person n comes, person n - 2 goes, and number 100 has another value.
+
+    With partitions, rows go and come in two commits.
+    """
+    header += ", partitioned_by [bucket(2, id)]"
     if step == 0:
         bench.sql("CREATE TABLE lake.{raw}.t (id INT, v INT) USING iceberg")
         bench.sql("INSERT INTO lake.{raw}.t VALUES (0, 0), (100, 0)")
@@ -139,7 +151,8 @@ KINDS: dict[str, tuple[Change, bool, frozenset[str]]] = {
     "log": (log, True, frozenset()),
     "view to table": (view_and_table_by_turns, True, frozenset({"publish:2"})),
     "rows added to a table": (rows_added, True, frozenset(ROW_POINTS)),
-    "rows merged into a table": (rows_merged, True, frozenset()),
+    "rows merged into a table": (rows_merged, True, frozenset(ROW_POINTS)),
+    "rows merged into partitions": (rows_merged_by_parts, True, frozenset()),
     "keys merged": (kept_keys, True, frozenset()),
     "versions": (versions, True, frozenset()),
     "groups": (groups, True, frozenset()),
@@ -150,7 +163,8 @@ BY_ROWS = {
     "versions": ("rows:1", "publish:4"),
     "groups": ("rows:1", "publish:5a"),
     "rows added to a table": ("publish:3", "publish:5b"),
-    "rows merged into a table": ("rows:1", "publish:3", "publish:5a", "publish:5b"),
+    "rows merged into a table": ("publish:3", "publish:5b"),
+    "rows merged into partitions": ("rows:1", "publish:3", "publish:5a", "publish:5b"),
 }
 if os.environ.get("SQB_TEST_PROOF") == "all":
     BY_ROWS = dict.fromkeys(BY_ROWS, (*ROW_POINTS, *POINTS))

@@ -17,7 +17,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from proof import differences, maintained, way_of
 
-from sqb.execution import change_sets, content_hash, rows, signed_write, steps
+from sqb.execution import change_sets, content_hash, rows, signed_write, sizes, steps
 from sqb.execution.signed_write import measured
 from sqb.refresh import netting, signed
 from sqb.refresh.changes import TableChange, table_change
@@ -52,6 +52,10 @@ def rows_that_go_stay(patch: Patch) -> None:
         whole(work, msgspec.structs.replace(change, gone=0), staged, columns)
 
     patch.setattr(signed_write, "_write", write)
+
+
+def all_rows_go(patch: Patch) -> None:
+    patch.setattr(signed_write, "_same", lambda _column, _kind: "TRUE")
 
 
 def zeros_are_alike_where_rows_go(patch: Patch) -> None:
@@ -140,6 +144,17 @@ def the_hash_of_the_rows_is_not_maintained(patch: Patch) -> None:
     patch.setattr(content_hash, "after", lambda before, _change: before)
 
 
+def searched(mutant: Callable[[Patch], None]) -> Callable[[Patch], None]:
+    """The same mistake in a table that is not small."""
+
+    def plant(patch: Patch) -> None:
+        patch.setattr(sizes, "_SMALL", 0)
+        mutant(patch)
+
+    plant.__name__ = f"{mutant.__name__}_searched"
+    return plant
+
+
 BY_GROUP = "SELECT g, count(*) AS n, sum(v) AS total, count(v) AS c FROM {raw}.t GROUP BY g"
 LARGEST = "SELECT g, max(v) AS most FROM {raw}.t GROUP BY g"
 #: The mistake, the query whose refresh shows it, and the way that it is refreshed without it.
@@ -147,6 +162,7 @@ MUTANTS: list[tuple[Callable[[Patch], None], str, str]] = [
     (copies_that_come_are_not_counted, "SELECT g, v FROM {raw}.t", "affected_key"),
     (copies_that_stay_are_lost, "SELECT g, v FROM {raw}.t WHERE g = 7", "affected_key"),
     (rows_that_go_stay, LARGEST, "affected_key"),
+    (all_rows_go, "SELECT g, v FROM {raw}.t WHERE g < 9", "affected_key"),
     (zeros_are_alike_where_rows_go, "SELECT w, f FROM {raw}.t WHERE g = 2", "affected_key"),
     (zeros_are_alike_in_a_change, "SELECT id, f FROM {raw}.t WHERE g = 2", "affected_key"),
     (negative_zeros_are_lost_in_groups, "SELECT id, f FROM {raw}.t WHERE g = 2", "affected_key"),
@@ -170,6 +186,9 @@ MUTANTS: list[tuple[Callable[[Patch], None], str, str]] = [
     (columns_of_a_source_are_known_by_name, "SELECT id, v FROM {raw}.x", "full:SCHEMA_CHANGED"),
     (columns_of_the_table_are_known_by_place, "SELECT * FROM {raw}.y", "full:SCHEMA_CHANGED"),
 ]
+#: Mistakes in what is written to a small table, in one that is searched, too.
+WRITTEN = (copies_that_stay_are_lost, rows_that_go_stay, zeros_are_alike_where_rows_go)
+MUTANTS += [(searched(mutant), sql, way) for mutant, sql, way in MUTANTS if mutant in WRITTEN]
 #: Each query once, refreshed without a mistake.
 CONTROLS = {f"c{n}": told for n, told in enumerate({(sql, way): 0 for _, sql, way in MUTANTS})}
 CHANGES = [

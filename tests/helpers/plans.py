@@ -416,7 +416,8 @@ def checked_strategies(
     cols = tuple(col.name for col in output(plan.root))
     done: Counter[str] = Counter()
     for option in choice.options:
-        found = signed_change(option, script, plan.root, Target("target", cols, tuple(kinds)))
+        target = Target("target", cols, tuple(kinds), small=rng.random() < 0.5)
+        found = signed_change(option, script, plan.root, target)
         broken = [one for one in found.unless if judge.rows(found.change, "*", one.rows)]
         if broken:
             assert isinstance(option, TopMerge), broken

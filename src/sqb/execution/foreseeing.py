@@ -16,7 +16,7 @@ from sqb.execution.change_sets import Bound, Source, column_types, old_versions,
 from sqb.execution.content_hash import quote
 from sqb.execution.kinds.telling import foretold
 from sqb.execution.run import Run
-from sqb.execution.sizes import sizes_of
+from sqb.execution.sizes import is_small, sizes_of
 from sqb.execution.telling import full, numbers, refusals, told
 from sqb.execution.understanding import understand
 from sqb.lake.metadata import TableFacts
@@ -200,7 +200,7 @@ class _Judged:
         kinds = tuple(spark_type(column.type).lower() for column in self.base.columns)
         if len(names) != len(output(self.plan.root)):
             return ()
-        target = Target(f"{run.table(self.name)}", names, kinds)
+        target = Target(f"{run.table(self.name)}", names, kinds, is_small(self.base))
         signed = signed_change(option, self.script, self.plan.root, target)
         return tuple((step.name, step.sql) for step in self.script.needed(signed.change))
 

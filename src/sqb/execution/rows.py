@@ -31,7 +31,7 @@ from sqb.execution.signed_write import (
     overwrite_partitions,
     write_change,
 )
-from sqb.execution.sizes import counted, sizes_of
+from sqb.execution.sizes import counted, is_small, sizes_of
 from sqb.execution.steps import Keys, Steps, kinds_of, literal_of, ranged
 from sqb.execution.telling import full, is_partition, refusals, told, with_numbers
 from sqb.execution.understanding import understand
@@ -244,7 +244,8 @@ class RowRefresh:
                 return overwrite_partitions(work, coming, going, condition)
         names = tuple(quote(column) for column, _ in work.columns)
         kinds = tuple(types[col] for col in output(plan.root))
-        signed = self.signed(option, steps.script, plan, Target(work.standing, names, kinds))
+        target = Target(work.standing, names, kinds, is_small(work.base))
+        signed = self.signed(option, steps.script, plan, target)
         frame = steps.frame(signed.change)
         frame = frame.selectExpr(*items, f"CAST({WEIGHT} AS BIGINT) AS {WEIGHT}", COPIES)
         # computed once: what is hashed is what is written, also where a query chooses freely

@@ -18,8 +18,9 @@ from sqb.execution.events import Rows
 from sqb.execution.outcome import Layout, Outcome
 from sqb.execution.overtaking import adopt, refuse_overtaken
 from sqb.execution.run import Run
+from sqb.execution.sizes import is_small
 from sqb.execution.statement import full_name, pinned
-from sqb.execution.steps import Range, Steps, kinds_of, ranges, ranging
+from sqb.execution.steps import BROADCAST_KEYS, Range, Steps, kinds_of, ranges, ranging
 from sqb.execution.table import (
     WRITTEN_BY,
     committed,
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
 SIGNED = "sqb_signed"
 #: Whether rows are taken away from those files alone that hold any of them.
 _FILES_FIRST = "spark.sql.optimizer.runtime.rowLevelOperationGroupFilter.enabled"
-#: A table below this many bytes is written anew faster than it is searched.
-_SMALL = 8 << 20
+#: Up to so many rows are written by one task.
+_FEW = 100_000
 
 
 class Alter(msgspec.Struct, frozen=True):
@@ -334,37 +335,64 @@ def _rewrite(work: Work, change: Change, alter: Alter | None) -> Outcome:
 
 
 def _write(work: Work, change: Change, staged: Staged, columns: Sequence[str]) -> None:
-    """Take rows away, then add rows: two commits under the alias, one for everyone else."""
-    run = work.run
-    target = full_name(run.catalog.name, *staged.parts)
-    if change.gone:
-        kinds = {k: v for k, v in kinds_of(change.frame).items() if k not in (WEIGHT, COPIES)}
-        same = [_same(column, kind) for column, kind in kinds.items()]
-        limits = [
-            found.of(f"t.{quote(column)}")
-            for column, found in zip(kinds, change.ranges, strict=True)
-            if found is not None
-        ]
-        # a statement has no options: the session, which is this node's alone, has them
-        work.session.conf.set(f"spark.sql.iceberg.{WRITTEN_BY}", run.id)
-        # looking first which files hold such rows costs a query, small files less than that
-        small = (work.base.total_bytes or _SMALL) < _SMALL
-        work.session.conf.set(_FILES_FIRST, "false" if small else "true")
-        merge = (
-            f"MERGE INTO {target} AS t USING (SELECT * FROM {SIGNED} WHERE {WEIGHT} < 0) AS s"
-            f" ON {' AND '.join([*same, *limits])} WHEN MATCHED THEN DELETE"
-        )
-        committed(staged, lambda: work.session.sql(merge))
-        reached("rows:1")
+    """Put a change into what is staged: other rows for all of a small table, else by parts."""
+    target = full_name(work.run.catalog.name, *staged.parts)
     copies = f"IF({WEIGHT} < 0, {COPIES}, {WEIGHT})"
     coming = change.frame.where(f"{copies} > 0")
     if change.most > 1:
         other = unused(columns)
         coming = coming.selectExpr("*", f"explode(sequence(1, CAST({copies} AS INT))) AS {other}")
+    coming = coming.selectExpr(*(quote(column) for column in columns))
+    plain = not work.base.partitioning and list(columns) == [name for name, _ in work.columns]
+    if change.gone and plain and is_small(work.base) and change.come <= _FEW:
+        _overwrite(work, change, staged, target, coming)
+        return
+    if change.gone:
+        _take(work, change, staged, target)
+        reached("rows:1")
     if change.most:
-        rows = coming.selectExpr(*(quote(column) for column in columns))
-        writer = rows.writeTo(target).option(WRITTEN_BY, run.id)
+        writer = coming.writeTo(target).option(WRITTEN_BY, work.run.id)
         committed(staged, writer.append)
+
+
+def _overwrite(work: Work, change: Change, staged: Staged, target: str, coming: DataFrame) -> None:
+    """All rows of a table without partitions as they shall be, in one commit and one file."""
+    from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows
+
+    same = " AND ".join(_same(column, kind) for column, kind in _kinds(change).items())
+    hint = "/*+ BROADCAST(s) */ " if change.gone <= BROADCAST_KEYS else ""
+    staying = work.session.sql(
+        f"SELECT {hint}t.* FROM (SELECT * FROM {work.standing}) AS t"
+        f" ANTI JOIN (SELECT * FROM {SIGNED} WHERE {WEIGHT} < 0) AS s ON {same}"
+    )
+    rows = staying.unionAll(coming).coalesce(1)
+    writer = rows.writeTo(target).option(WRITTEN_BY, work.run.id)
+    committed(staged, lambda: writer.overwrite(F.lit(True)))
+
+
+def _take(work: Work, change: Change, staged: Staged, target: str) -> None:
+    """Take rows away from the files that hold them."""
+    kinds = _kinds(change)
+    same = [_same(column, kind) for column, kind in kinds.items()]
+    limits = [
+        found.of(f"t.{quote(column)}")
+        for column, found in zip(kinds, change.ranges, strict=True)
+        if found is not None
+    ]
+    # a statement has no options: the session, which is this node's alone, has them
+    work.session.conf.set(f"spark.sql.iceberg.{WRITTEN_BY}", work.run.id)
+    # looking first which files hold such rows costs a query, small files less than that
+    work.session.conf.set(_FILES_FIRST, "false" if is_small(work.base) else "true")
+    merge = (
+        f"MERGE INTO {target} AS t USING (SELECT * FROM {SIGNED} WHERE {WEIGHT} < 0) AS s"
+        f" ON {' AND '.join([*same, *limits])} WHEN MATCHED THEN DELETE"
+    )
+    committed(staged, lambda: work.session.sql(merge))
+
+
+def _kinds(change: Change) -> dict[str, str]:
+    """Spark's types of the table's columns in a change."""
+    return {k: v for k, v in kinds_of(change.frame).items() if k not in (WEIGHT, COPIES)}
 
 
 def _same(column: str, kind: str) -> str:

@@ -12,6 +12,14 @@ from sqb.refresh.changes import TableChange
 from sqb.refresh.cost import Size, Sizes
 from sqb.state.record import Record
 
+#: A table below this many bytes is read and written anew faster than it is searched.
+_SMALL = 8 << 20
+
+
+def is_small(table: TableFacts) -> bool:
+    """Is a table read and written as a whole faster than rows are looked for in it?"""
+    return (table.total_bytes or _SMALL) < _SMALL
+
 
 def sizes_of(base: TableFacts, record: Record, sources: Mapping[str, Source]) -> Sizes:
     """The sizes that the cost of a refresh depends on."""

@@ -14,11 +14,15 @@ _FLOATS_INSIDE = re.compile(r"[<:,] ?(?:float|double)")
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The table as it stands: where it is read, what its columns are called, Spark's types."""
+    """The table as it stands: where it is read, what its columns are called, Spark's types.
+
+    One that is ``small`` is read whole: looking for the rows that a change meets costs more.
+    """
 
     relation: str
     names: tuple[str, ...]
     types: tuple[str, ...]
+    small: bool = False
 
 
 class Signed(msgspec.Struct, frozen=True):

@@ -74,10 +74,12 @@ def _by_value(
 ) -> Signed:
     """A change whose rows are found in the target by all of their values."""
     cols = output(root)
-    net = netted(script, cols, [(option.change, WEIGHT)], target)
-    keys = ", ".join(f"{col.name} AS k{i}" for i, col in enumerate(cols))
-    gone = script.add("keys", f"SELECT DISTINCT {keys} FROM {net} WHERE {WEIGHT} < 0", (net,))
-    there = script.among(root, standing, columns(cols), gone)
+    net, there = option.change, standing
+    if not target.small:
+        net = netted(script, cols, [(option.change, WEIGHT)], target)
+        keys = ", ".join(f"{col.name} AS k{i}" for i, col in enumerate(cols))
+        gone = script.add("keys", f"SELECT DISTINCT {keys} FROM {net} WHERE {WEIGHT} < 0", (net,))
+        there = script.among(root, standing, columns(cols), gone)
     names, grouped, kept = listed(cols), grouped_by(cols, target), kept_columns(cols, target)
     sql = (
         f"SELECT {kept}, SUM({WEIGHT}) AS {WEIGHT}, SUM({COPIES}) + SUM({WEIGHT}) AS {COPIES}"
@@ -108,7 +110,8 @@ def _groups(
         change = script.add("rows", _signed_groups(node, option.change, sums), (option.change,))
     else:
         change = script.apply(node, [option.change])
-    going = _touched(script, root, standing, change, keys) if keys else standing
+    searched = bool(keys) and not target.small
+    going = _touched(script, root, standing, change, keys) if searched else standing
     pairs = [*keys, *((col, mine) for col, mine, _ in calls)]
     here = listed([col for col, _ in pairs])
     arriving = ", ".join(f"{mine.name} AS {col.name}" for col, mine in pairs)
@@ -139,7 +142,7 @@ def _groups(
     merged = script.add(
         "rows",
         f"SELECT {', '.join(items)} FROM ({both}) AS sqb_both{beside}"
-        + (f" GROUP BY {grouped}" if keys else ""),
+        + (f" GROUP BY {grouped} HAVING MIN({_STANDS}) = 0" if keys else ""),
         (going, change, *looked.values()),
     )
     total = counts.get(()) if option.signed else None
