@@ -42,6 +42,8 @@ TRAPS = {
     " FROM raw.u) q WHERE q.k IN (SELECT k FROM raw.p) OR q.id > 5",
     "mark_over_change": "SELECT known, count(*) AS n FROM (SELECT CASE WHEN t.g IN (SELECT k FROM"
     " raw.p) THEN 1 ELSE 0 END AS known FROM raw.t t JOIN raw.u u ON t.k = u.k) q GROUP BY known",
+    "mark_below_change": "SELECT known, count(*) AS n FROM (SELECT CASE WHEN t.g IN (SELECT k FROM"
+    " raw.u) THEN 1 ELSE 0 END AS known FROM raw.t t) q GROUP BY known",
     # a condition that nothing meets
     "never": "SELECT t.id FROM raw.t t WHERE NOT EXISTS"
     " (SELECT 1 FROM raw.u u WHERE u.k = t.k AND u.w > NULL)",

@@ -73,9 +73,14 @@ class Keys(msgspec.Struct, frozen=True):
     ranges: tuple[Range | None, ...]
 
 
-#: Rules of Spark's optimizer that are left out, and the one that fails on marks.
+#: Rules that Spark's optimizer leaves out, and those which fail on marks.
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
-_FAILS_ON_MARKS = "org.apache.spark.sql.catalyst.optimizer.PushProjectionThroughUnion"
+_FAIL_ON_MARKS = tuple(
+    f"org.apache.spark.sql.catalyst.optimizer.{rule}"
+    for rule in ("PushProjectionThroughUnion", "CombineUnions")
+)
+#: Whether the optimizer keeps account of what holds for all rows, and filters by that.
+_KNOWS = "spark.sql.constraintPropagation.enabled"
 #: Sets of keys up to this size are sent to every task instead of shuffling what they restrict.
 BROADCAST_KEYS = 200_000
 
@@ -92,6 +97,7 @@ class Steps:
         self.script = script
         self.keys: dict[str, Keys] = {}
         self.heard: Callable[[str, Keys], None] = lambda _name, _keys: None
+        self._settled = False
         self._views: list[str] = []
         self._kept: list[DataFrame] = []
 
@@ -176,7 +182,7 @@ class Steps:
 
     def _text(self, name: str) -> str:
         """One query for a step: the steps that were not computed stand in front of it."""
-        if self.script.marks:
+        if self.script.marks and not self._settled:
             self._settle()
         queue, inside = [name], set()
         while queue:
@@ -194,12 +200,13 @@ class Steps:
         return f"WITH {ctes}\n{self._limited(last)}"
 
     def _settle(self) -> None:
-        """Keep Spark 4.1 from moving marks, which are EXISTS in a select list, below a union: it
-        loses the columns of the sub-query there (SPARK-59042). The session is this node's alone."""
-        told = self.session.conf.get(_EXCLUDED, "") or ""
-        if _FAILS_ON_MARKS not in told:
-            rules = f"{told},{_FAILS_ON_MARKS}" if told else _FAILS_ON_MARKS
-            self.session.conf.set(_EXCLUDED, rules)
+        """Keep Spark 4.1 from what it fails on: it takes marks, which are EXISTS in a select list,
+        or what it knows of them, to the other sides of a union, and there it loses the columns of
+        the sub-query (SPARK-59042). The session is this node's alone."""
+        told = [rule for rule in (self.session.conf.get(_EXCLUDED, "") or "").split(",") if rule]
+        self.session.conf.set(_EXCLUDED, ",".join(dict.fromkeys([*told, *_FAIL_ON_MARKS])))
+        self.session.conf.set(_KNOWS, "false")
+        self._settled = True
 
     def _limited(self, step: Step) -> str:
         """A step's own query, with what is known of the keys that it is restricted to."""
