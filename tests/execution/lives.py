@@ -380,6 +380,8 @@ class Life:
         shared = [(a, b) for a in one[1] for b in two[1] if a.kind == b.kind]
         if rng.random() < 0.2:
             shared = [(a, b) for a in one[1] for b in two[1] if united(a.kind, b.kind)]
+        if not shared:
+            return self.rows(depth)
         pairs = rng.sample(shared, min(len(shared), rng.choice([1, 2])))
         word = rng.choice(
             ["UNION ALL", "UNION", "EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL"]
