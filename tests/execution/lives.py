@@ -112,7 +112,8 @@ class Life:
         )
 
     def _model(self) -> str:
-        text, columns = self.query(self.rng.choice([1, 1, 2]))
+        make = self.sums if self.rng.random() < 0.2 else self.query
+        text, columns = make(self.rng.choice([1, 1, 2]))
         return self.first(text, columns) if self.rng.random() < 0.15 else text
 
     # What happens
@@ -315,6 +316,19 @@ class Life:
         if rng.random() < 0.2:
             made += f" HAVING {rng.choice(['count(*) > 1', calls[0][0] + ' IS NOT NULL'])}"
         return made, out
+
+    def sums(self, depth: int) -> tuple[str, list[Column]]:
+        """Groups that a change can be merged into: sums with their counts, and that of all rows."""
+        rng = self.rng
+        text, columns = self.source(depth)
+        keys = [self.scalar(c, plain=0.8) for c in self._some(columns, 2)]
+        calls = [("count(*)", "long")]
+        summed = [c for c in columns if c.kind in _SUMMED]
+        for c in rng.sample(summed, min(len(summed), rng.choice([1, 2]))):
+            total = "long" if c.kind in ("int", "long") else "wide"
+            calls += [(f"sum({c.name})", total), (f"count({c.name})", "long")]
+        made, out = self._select([*keys, *calls], text)
+        return f"{made} GROUP BY {', '.join(key for key, _ in keys)}", out
 
     def aggregate(self, columns: Sequence[Column]) -> tuple[str, str]:
         rng = self.rng

@@ -3,7 +3,7 @@
 ``python tests/execution/loop.py --seconds 600`` runs until the time is over, prints what it
 counted, and exits 1 at the first table that is not what its query gives, naming the seed:
 ``--seed S --lives 1`` then shows it again. The strategy is drawn among all that apply, so that
-also those which would not be chosen prove themselves.
+also those which would not be chosen prove themselves, rare ones more often.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ def live(
     def in_any_order(situation: Situation, script: Script) -> Choice:
         choice = choose(situation, script)
         options = draw.sample(choice.options, len(choice.options))
+        if draw.random() < 0.5:
+            options.sort(key=lambda option: counts[option.name])  # the rarest so far first
         return msgspec.structs.replace(choice, options=tuple(options))
 
     for statement in life.beginning():
