@@ -34,7 +34,7 @@ _MB = 1_000_000
 #: Seconds for each megabyte that is read, shuffled and written, on a machine of two cores.
 _READ, _SHUFFLED, _WRITTEN = 0.008, 0.015, 0.025
 #: Seconds that a way takes before it reads a byte: it is made of so many jobs.
-_FIXED = {"full": 0.4, "append": 0.3, "group_merge": 1.2, "affected_key": 2.2, "bag_merge": 2.5}
+_FIXED = {"full": 0.4, "append": 0.3, "group_merge": 1.0, "affected_key": 2.2, "bag_merge": 2.5}
 _FIXED |= {"top_merge": 1.5}
 #: A file of a table is taken to have this size.
 _FILE = 128 * _MB
