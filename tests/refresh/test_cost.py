@@ -78,6 +78,7 @@ def decided(
 BIG_FULL = [Run("full", 60.0, bytes=2000 * MB)]
 FEW = change("append", 1000, 0, 1 * MB)
 BIG = source(2000, 10_000_000, FEW)
+LINES = source(60, 4_000_000, FEW)
 TINY = source(1, 1000, change("append", 10, 0, 10_000))
 REWRITTEN = change("changelog", 2_000_000, 2_000_000, 200 * MB)
 
@@ -100,9 +101,9 @@ REWRITTEN = change("changelog", 2_000_000, 2_000_000, 200 * MB)
             [Run("full", 90.0, bytes=MB)],
             "CHEAPER_TO_REBUILD",
         ),
-        (GROUPED, sizes(BIG), [Run("full", 3.9, bytes=2000 * MB)], "CHEAPER_TO_REBUILD"),
+        (GROUPED, sizes(BIG), [Run("full", 2.9, bytes=2000 * MB)], "CHEAPER_TO_REBUILD"),
         # ... and grows with the inputs
-        (GROUPED, sizes(BIG), [Run("full", 3.9, bytes=500 * MB)], "group_merge"),
+        (GROUPED, sizes(BIG), [Run("full", 2.9, bytes=500 * MB)], "group_merge"),
         # large inputs, few changes
         (APPENDED, sizes(BIG), [], "append"),
         (GROUPED, sizes(BIG), [], "group_merge"),
@@ -155,6 +156,16 @@ REWRITTEN = change("changelog", 2_000_000, 2_000_000, 200 * MB)
             DISTINCT,
             sizes(source(2000, 10_000_000, change("append", 150_000, 0, MB)), mb=500),
             BIG_FULL,
+            "CHEAPER_TO_REBUILD",
+        ),
+        # ... also if a rebuild is dear and the refresh little more than its jobs
+        (DISTINCT, sizes(LINES), [Run("full", 3.5, bytes=60 * MB)], "affected_key"),
+        (DISTINCT, sizes(LINES), [Run("full", 3.1, bytes=60 * MB)], "CHEAPER_TO_REBUILD"),
+        # ... until it took longer once
+        (
+            DISTINCT,
+            sizes(LINES),
+            [Run("full", 3.5, bytes=60 * MB), Run("affected_key", 3.6, 3.0)],
             "CHEAPER_TO_REBUILD",
         ),
         # ... and is known after three runs

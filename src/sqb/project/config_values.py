@@ -80,7 +80,7 @@ class RefreshConfig(msgspec.Struct, frozen=True):
     most_changed: float = 0.2
     most_keys: float = 0.15
     margin: float = 0.7
-    small_seconds: float = 2.0
+    small_seconds: float = 3.0
     small_mb: float = 32.0
 
 

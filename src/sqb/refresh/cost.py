@@ -44,9 +44,9 @@ _ENOUGH = 3
 _DECAY = 0.6
 #: Inputs this many times smaller than small ones are small whatever a rebuild took.
 _TINY = 32
-#: Until a way was timed often enough, the refresh of few rows may be foreseen to take so many times
-#: longer than it may otherwise: only what was tried is known.
-_TRIAL = 1.4
+#: Until a way was timed often enough, the refresh of few rows is tried if it may take at most so
+#: many times a rebuild: only what was tried is known.
+_TRIAL = 0.95
 #: The part of a source's rows that are few.
 _FEW = 0.01
 #: A machine is not thought to be slower than this many times.
@@ -367,13 +367,26 @@ def affordable(
     # what was counted has been read by now, whatever comes next
     looked = _changes(sizes, counted=True)
     left = guess.seconds - (looked.seconds if looked is not None else 0.0)
-    margin = limits.margin
-    if guess.runs == 0 and changed_part(sizes) <= _FEW:
-        margin = max(margin, min(margin * _TRIAL, 1.0))
-    if left > margin * full.seconds:
+    if left > limits.margin * full.seconds and not _worth_a_try(best, guess, full, sizes, past):
         why = f"{best.name} takes about {_said(guess.seconds)}, {_rebuild(full)}"
         raise Refused("CHEAPER_TO_REBUILD", why)
     return Verdict(best, guess, full)
+
+
+def _worth_a_try(
+    option: Option, guess: Estimate, full: Estimate, sizes: Sizes, past: Sequence[Past]
+) -> bool:
+    """Is a way tried that is foreseen to gain little, because it was not timed often enough?
+
+    What makes a rebuild dearer than the model says need not make dearer what is mostly the start of
+    jobs. A try that took longer than a rebuild is the last one.
+    """
+    if guess.runs or changed_part(sizes) > _FEW:
+        return False
+    slower = any(run.way == option.name and run.seconds > full.seconds for run in past)
+    starting = 2 * _FIXED[option.name] >= guess.plain
+    hoped = min(guess.plain, guess.seconds) if starting else guess.seconds
+    return not slower and hoped <= _TRIAL * full.seconds
 
 
 def refuse_keys(name: str, keys: int, sizes: Sizes, limits: RefreshConfig, mode: str) -> None:
