@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.proof
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [5, 2])
 def test_a_random_life_is_that_of_its_queries(bench: Workbench, seed: int) -> None:
     counts = live(bench, seed, models=5, steps=2)
     assert counts["refreshes"] >= 5, counts
