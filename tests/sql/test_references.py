@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from sqb.errors import SqbError
+from sqb.sql.analysis import bound
 from sqb.sql.references import analyse
+from sqb.sql.splice import splice
 
 READS = [
     ("a plain name", "SELECT * FROM m", ["m"]),
@@ -86,11 +88,63 @@ def test_aliases_are_seen(sql: str, aliased: list[bool]) -> None:
         ("SELECT now(), rand(), uuid() FROM t", 0, ("now", "rand", "uuid")),
         ("SELECT unix_timestamp(x), now FROM t", 0, ()),
         ("SELECT unix_timestamp() FROM t", 0, ("unix_timestamp",)),
+        ("SELECT current_time(), uniform(1, 9) FROM t", 0, ("current_time", "uniform")),
     ],
 )
 def test_values_of_the_moment(sql: str, constants: int, volatile: tuple[str, ...]) -> None:
     found = analyse(sql, file="m.sql")
-    assert (len(found.constants), found.volatile) == (constants, volatile)
+    days = [one for one in found.constants if one.name == "current_date"]
+    assert (len(days), found.volatile) == (constants, volatile)
+
+
+@pytest.mark.parametrize(
+    ("written", "becomes"),
+    [
+        ("DATE'today'", "DATE'2026-01-31'"),
+        ("DATE 'Yesterday '", "date_sub(DATE'2026-01-31', 1)"),
+        ("date('tomorrow')", "date_add(DATE'2026-01-31', 1)"),
+        ("to_date('now')", "DATE'2026-01-31'"),
+        ("CAST('today' AS DATE)", "DATE'2026-01-31'"),
+        ('try_cast("today" AS date)', "DATE'2026-01-31'"),
+        ("'today'::date", "DATE'2026-01-31'"),
+        ("TIMESTAMP'today'", "CAST(DATE'2026-01-31' AS TIMESTAMP)"),
+        ("TIMESTAMP_NTZ'tomorrow'", "CAST(date_add(DATE'2026-01-31', 1) AS TIMESTAMP_NTZ)"),
+        ("TIMESTAMP'now'", "current_timestamp()"),
+        ("to_timestamp('now')", "current_timestamp()"),
+        ("TIMESTAMP_NTZ'now'", "CAST(current_timestamp() AS TIMESTAMP_NTZ)"),
+        ("'today'", None),
+        ("x > 'yesterday'", None),
+        ("coalesce(x, 'now')", None),
+        ("DATE'today UTC'", None),
+        ("TIMESTAMP'tomorrow Europe/Berlin'", None),
+        ("CASE WHEN x THEN 'today' ELSE y END", None),
+        ("CASE x WHEN 'today' THEN 'a' END", None),
+    ],
+)
+def test_words_that_spark_reads_as_days(written: str, becomes: str | None) -> None:
+    """Where only types would tell whether it is a day, it counts as one and stays as it is."""
+    sql = f"SELECT a, {written} AS b FROM t"
+    found = analyse(sql, file="m.sql")
+    assert len(found.constants) == 1
+    assert found.constants[0].certain == (becomes is not None)
+    edits = bound(found.constants, {"current_date": "2026-01-31"})
+    assert splice(sql, edits).text == f"SELECT a, {becomes or written} AS b FROM t"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "CASE WHEN x THEN 'today' WHEN (y) THEN 'yesterday' ELSE 'earlier' END",
+        "CASE WHEN CASE WHEN y THEN 1 END = 1 THEN 'now' END",
+        "'nowhere'",
+        "'today is a day'",
+        "'todays'",
+        "DATE'epoch'",
+        "DATE'2026-01-31'",
+    ],
+)
+def test_words_that_are_no_days(written: str) -> None:
+    assert analyse(f"SELECT {written} AS b FROM t", file="m.sql").constants == ()
 
 
 BROKEN = [

@@ -39,7 +39,10 @@ from sqb.sql.analysis import BOUND, VOLATILE
 
 _MILLISECOND = 1000
 #: Words in the text of a view with which it may give other rows at another time.
-_MOMENTS = re.compile(rf"\b(?:{'|'.join(sorted(BOUND | VOLATILE))})\b", re.IGNORECASE)
+_MOMENTS = re.compile(
+    rf"\b(?:{'|'.join(sorted(BOUND | VOLATILE))})\b|['\"]\s*(?:now|today|tomorrow|yesterday)\b",
+    re.IGNORECASE,
+)
 
 
 #: A source of more files than this is read in full: what is recorded of a table stays small.

@@ -12,7 +12,7 @@ from sqb.errors import SqbError
 from sqb.execution.content_hash import quote
 from sqb.lake.metadata import Column, TableFacts
 from sqb.lake.types import spark_type
-from sqb.sql.analysis import Analysis
+from sqb.sql.analysis import Analysis, bound
 from sqb.sql.splice import Edit, Spliced, splice
 
 
@@ -138,8 +138,5 @@ def render(
         if renamed and not reference.aliased:
             text = f"{text} AS {quote(last)}"
         edits.append(Edit(reference.start, reference.end, text))
-    for constant in analysis.constants:
-        value = constants.get(constant.name)
-        if value is not None:
-            edits.append(Edit(constant.start, constant.end, f"DATE'{value}'"))
+    edits += bound(analysis.constants, constants)
     return splice(sql, edits)

@@ -13,14 +13,14 @@ from sqb.execution.run import Run
 from sqb.refresh.build import Lookup, Plan, TableRef, ViewRef, build
 from sqb.refresh.constants import paired
 from sqb.refresh.prune import pruned
+from sqb.sql.analysis import MOMENT, NOW, TODAY, BoundConstant, bound
 from sqb.sql.fragments import Unsupported
-from sqb.sql.references import moments_in
 from sqb.sql.splice import Edit, splice
 from sqb.sql.structure import structure
 from sqb.sql.tokens import split
 
-#: The name under which a bound ``current_timestamp()`` is among the constants.
-MOMENT = "current_timestamp"
+#: Among the constants where it is only asked what depends on them.
+ANY_DAY = "any_day"
 
 #: The columns of a source whose metadata says nothing of them: only Spark knows.
 AskColumns = Callable[[str], tuple[str, ...]]
@@ -30,7 +30,7 @@ def at_moment(run: Run, name: str, moment: str, ask: AskColumns, today: str | No
     """The plan of a model's query with ``current_timestamp()`` and its kin bound to a moment."""
     constants = {**run.situation.constants, MOMENT: moment}
     if today is not None:
-        constants["current_date"] = today
+        constants |= {TODAY: today, ANY_DAY: today}
     plan = _plan(run, own(run, name), constants, ask)
     return msgspec.structs.replace(plan, root=pruned(plan.root))
 
@@ -62,16 +62,12 @@ def _prepared(
 ) -> tuple[str, Lookup]:
     """The text with its constants bound and its references plain, and what they stand for."""
     volatile = set(query.analysis.volatile)
-    moments = moments_in(query.sql) if MOMENT in constants and volatile else []
-    volatile -= {word for word, _, _ in moments}
+    if MOMENT in constants:
+        volatile -= {MOMENT, NOW}
     if volatile:
         raise Unsupported(min(volatile), "VOLATILE")
-    edits = [Edit(at, end, f"TIMESTAMP'{constants[MOMENT]}'") for _, at, end in moments]
-    edits += [
-        Edit(found.start, found.end, f"DATE'{constants[found.name]}'")
-        for found in query.analysis.constants
-        if found.name in constants
-    ]
+    moments = [_surely(one, query.sql, constants) for one in query.analysis.constants]
+    edits = bound(moments, constants)
     for binding in query.bindings:
         reference = binding.reference
         if reference.travels:
@@ -86,6 +82,15 @@ def _prepared(
         return None if binding is None else _meaning(run, binding, constants, ask)
 
     return text, lookup
+
+
+def _surely(found: BoundConstant, sql: str, constants: Mapping[str, str]) -> BoundConstant:
+    """A constant as it is bound; a string that may be a day is one where only ``ANY_DAY`` asks."""
+    if found.certain:
+        return found
+    if ANY_DAY not in constants:
+        raise Unsupported(sql[found.start : found.end], "VOLATILE")
+    return msgspec.structs.replace(found, certain=True)
 
 
 def _moved(start: int, edits: list[Edit]) -> int:

@@ -19,6 +19,7 @@ from sqb.hashing import digest
 from sqb.identity.constants import bound_constants, clock
 from sqb.lake.describe import Description, encode
 from sqb.project.config import Config
+from sqb.sql.analysis import TODAY
 from sqb.sql.version import scheme
 
 _SESSION_KEYS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
@@ -152,7 +153,7 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
                 config=identity,
                 local=local,
                 version=compose_version(local, upstream),
-                constants=tuple(sorted({c.name for c in model.analysis.constants})),
+                constants=tuple({TODAY for c in model.analysis.constants if c.name == TODAY}),
                 volatile=model.analysis.volatile,
                 lines=_first_lines(compiled.bindings[name]),
                 described=_described(settings.description, settings.column_descriptions),

@@ -11,15 +11,13 @@ from sqlglot.errors import ParseError
 from sqlglot.tokens import TokenType
 
 from sqb.errors import SqbError
-from sqb.sql.analysis import BOUND, VOLATILE, Analysis, BoundConstant, Reference
+from sqb.sql.analysis import Analysis, Reference
+from sqb.sql.moments import moments
 from sqb.sql.tokens import Tokens, dialect, split
 
 #: Explicit forms: the call's name -> what it must refer to.
 CALLS = {"__ref": "model", "__source": "source", "__seed": "seed", "__dbt_ref": "dbt"}
 LATER_CALLS = {"__udf": "0.5", "__table_fn": "0.5"}
-
-_MOMENTS = BOUND | VOLATILE
-_BARE = frozenset({"current_date", "current_timestamp", "localtimestamp"})
 
 
 def analyse(sql: str, *, file: str, first_line: int = 1) -> Analysis:
@@ -46,7 +44,7 @@ def analyse_tokens(tokens: Tokens, file: str) -> Analysis:
     tree = _parse(tokens, file)
     _refuse_untyped(tree, file, tokens.first_line)
     tables = _tables(tokens.sql, tree, tokens.first_line, file)
-    constants, volatile = _time_values(tokens)
+    constants, volatile = moments(tokens)
     references = tuple(sorted([*calls, *tables], key=lambda reference: reference.start))
     return Analysis(references, constants, volatile)
 
@@ -234,46 +232,3 @@ def _is_cte(table: exp.Table, name: str) -> bool:
                     return True
         child, parent = parent, parent.parent
     return False
-
-
-def moments_in(sql: str) -> list[tuple[str, int, int]]:
-    """Every ``current_timestamp()`` or ``now()``: the word, and where it starts and ends.
-
-    >>> moments_in("SELECT now() AS a, current_timestamp, 'now()' AS b")
-    [('now', 7, 12), ('current_timestamp', 19, 36)]
-    """
-    tokens = split(sql)
-    raws = tokens.raws
-    found = []
-    for i, raw in enumerate(raws):
-        word = raw.lower()
-        before = raws[i - 1].upper() if i else ""
-        if word not in ("current_timestamp", "now") or before in (".", "AS"):
-            continue
-        called = raws[i + 1 : i + 3] == ["(", ")"]
-        if called or (word in _BARE and raws[i + 1 : i + 2] not in (["("], ["."])):
-            end = tokens.at(i + 2).end if called else tokens.at(i).end
-            found.append((word, tokens.at(i).start, end))
-    return found
-
-
-def _time_values(tokens: Tokens) -> tuple[tuple[BoundConstant, ...], tuple[str, ...]]:
-    constants: list[BoundConstant] = []
-    volatile: set[str] = set()
-    raws = tokens.raws
-    for i, raw in enumerate(raws):
-        word = raw.lower()
-        if word not in _MOMENTS:
-            continue
-        before = raws[i - 1].upper() if i else ""
-        after = raws[i + 1 : i + 3]
-        if before in (".", "AS") or after[:1] == ["."]:
-            continue
-        if after[:1] != ["("] and word not in _BARE:
-            continue
-        if word in BOUND:
-            end = tokens.at(i + 2).end if after == ["(", ")"] else tokens.at(i).end
-            constants.append(BoundConstant("current_date", tokens.at(i).start, end))
-        elif word != "unix_timestamp" or after == ["(", ")"]:
-            volatile.add(word)
-    return tuple(constants), tuple(sorted(volatile))

@@ -41,7 +41,7 @@ from sqb.sql.fragments import Unsupported
 from sqb.state.record import Record
 
 #: Values that are another for every row and run: two evaluations have no row in common.
-_NEVER_EQUAL = frozenset({"rand", "randn", "random", "uuid", "shuffle"})
+_NEVER_EQUAL = frozenset({"rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle"})
 _NEVER_EQUAL |= {"monotonically_increasing_id"}
 
 
