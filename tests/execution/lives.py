@@ -33,8 +33,8 @@ VALUES = {
     "day": ["DATE'2026-01-01'", "DATE'2026-01-02'", "DATE'1969-12-31'"],
     "ts": ["TIMESTAMP'2026-01-01 00:00:00'", "TIMESTAMP'2026-01-01 00:00:00.000001'"],
 }
-#: What columns are compared with. Not with a zero: Iceberg leaves out files as if -0.0 were less than
-#: 0.0, so which rows `d = 0.0` finds depends on what else is in their files.
+#: What columns are compared with. Not with a zero: Iceberg leaves out files as if -0.0 were less
+#: than 0.0, so which rows `d = 0.0` finds depends on what else is in their files.
 COMPARED = VALUES | {"dbl": ["double('NaN')", "0.5D", "-2.25D", "1e300"]}
 #: Strings that compare as equal whatever their case: no table has them, queries make them. Which
 #: of several equal ones is shown for a group is free, so nothing but comparing is done with them.
@@ -330,6 +330,8 @@ class Life:
         for c in rng.sample(summed, min(len(summed), rng.choice([1, 2]))):
             total = "long" if c.kind in ("int", "long") else "wide"
             calls += [(f"sum({c.name})", total), (f"count({c.name})", "long")]
+        if rng.random() < 0.3:
+            calls.append((f"count_if({self.predicate(columns)})", "long"))
         made, out = self._select([*keys, *calls], text)
         return f"{made} GROUP BY {', '.join(key for key, _ in keys)}", out
 

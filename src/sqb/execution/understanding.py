@@ -18,6 +18,7 @@ from sqb.sql.fragments import Unsupported
 from sqb.sql.splice import Edit, splice
 from sqb.sql.structure import structure
 from sqb.sql.tokens import split
+from sqb.sql.windows import written_out
 
 #: Among the constants where it is only asked what depends on them.
 ANY_DAY = "any_day"
@@ -75,7 +76,12 @@ def _prepared(
         if reference.kind not in ("name", "table"):
             edits.append(Edit(reference.start, reference.end, quote(reference.parts[-1])))
     text = splice(query.sql, edits).text
-    places = {_moved(binding.reference.start, edits): binding for binding in query.bindings}
+    windows = written_out(split(text))
+    places = {
+        _moved(_moved(binding.reference.start, edits), windows): binding
+        for binding in query.bindings
+    }
+    text = splice(text, windows).text
 
     def lookup(start: int) -> TableRef | ViewRef | None:
         binding = places.get(start)

@@ -28,9 +28,8 @@ from sqb.refresh.strategies import AffectedKey, Option, Situation
 
 #: Reading less of a source than this is not worth a word.
 _WIDE = 256_000_000
-_ADDED_UP = frozenset({"count", "sum"})
-#: What groups that are kept take back where rows go.
-_TAKEN_BACK = _ADDED_UP | {"count_if"}
+#: What groups take back where rows go.
+_TAKEN_BACK = frozenset({"count", "count_if", "sum"})
 
 
 class Laid(msgspec.Struct, frozen=True):
@@ -61,7 +60,9 @@ def advise(
 
 
 def advise_volatile(function: str) -> tuple[str, ...]:
-    """The advice for a query that gives other rows each time."""
+    """The advice for a query that gives other rows each time, or may do so on another day."""
+    if function[:1] in "'\"":
+        return (f"write DATE{function} where a day is meant: rows can be told then",)
     return (f"remove {function.lower()}(): with it every refresh is a rebuild",)
 
 
@@ -71,7 +72,7 @@ def _counts(situation: Situation) -> Iterator[str]:
     node = root.child if isinstance(root, Project) else root
     if not isinstance(node, Aggregate) or not node.keys or not _signed(situation):
         return
-    if any(call.function not in _ADDED_UP or call.filtered for _, call in node.calls):
+    if any(call.function not in _TAKEN_BACK or call.filtered for _, call in node.calls):
         return
     counted = {call.arguments for _, call in node.calls if call.function == "count"}
     wanted: dict[str, None] = {}

@@ -47,7 +47,7 @@ def _ordered_by(sql: str, plan: Plan, body: Body, piece: Fragment) -> Expr:
     if not named and isinstance(body, Select):
         wanted = _words(sql, piece)
         for col, item in zip(cols, body.items, strict=False):
-            if item.expr is None:  # from here on places are others
+            if item.expr is None or item.aliases:  # from here on places are others
                 break
             if _words(sql, item.expr) == wanted:
                 return column(col)

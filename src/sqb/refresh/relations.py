@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from sqb.refresh.block import Block, ViewRef
-from sqb.refresh.ir import Constants, Equality, Explode, Expr, Join, Node, Scan, output
+from sqb.refresh.ir import Col, Constants, Equality, Explode, Expr, Join, Node, Scan, output
 from sqb.refresh.joins import Conditions, equality
 from sqb.refresh.scope import Named, Scope, by_name, expression
 from sqb.sql.fragments import Fragment, Unsupported
@@ -107,16 +107,24 @@ def _using(
 
 
 def _lateral(block: Block, node: Node, scope: Scope, view: LateralView) -> tuple[Node, Scope]:
+    node, made = generated(block, node, scope, view)
+    relations = (*scope.relations, Named(view.alias, made))
+    return node, Scope(relations, scope.merged, scope.hidden, scope.outer)
+
+
+def generated(
+    block: Block, node: Node, scope: Scope, view: LateralView
+) -> tuple[Node, tuple[tuple[str, Col], ...]]:
+    """The rows with what a generator makes of each beside them, and what that is called."""
     generator = view.generator
     call = generator.calls[0] if generator.calls else None
     if call is None or call.name not in GENERATORS or not view.columns or generator.queries:
         raise Unsupported("LATERAL VIEW")
+    if any(argument.calls for argument in call.arguments):
+        raise Unsupported(f"{call.name} of an aggregate or a window function")
     made = tuple(block.fresh() for _ in view.columns)
     expr = expression(block.sql, generator, by_name(scope))
-    node = Explode(node, expr, made, view.outer)
-    named = Named(view.alias, tuple(zip(view.columns, made, strict=True)))
-    relations = (*scope.relations, named)
-    return node, Scope(relations, scope.merged, scope.hidden, scope.outer)
+    return Explode(node, expr, made, view.outer), tuple(zip(view.columns, made, strict=True))
 
 
 def condition(

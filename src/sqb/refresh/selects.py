@@ -21,12 +21,12 @@ from sqb.refresh.ir import (
     WindowItem,
     column,
 )
-from sqb.refresh.relations import from_clause
+from sqb.refresh.relations import from_clause, generated
 from sqb.refresh.scope import Scope
 from sqb.refresh.stages import Key, Out, Stage, item_name, tokens_of
 from sqb.refresh.subqueries import scalars, where
 from sqb.sql.fragments import CallUse, Fragment, Unsupported
-from sqb.sql.query import Select
+from sqb.sql.query import LateralView, Select
 
 
 class _Group(msgspec.Struct, frozen=True):
@@ -40,12 +40,15 @@ def select_plan(block: Block, select: Select) -> Plan:
     """The plan of a SELECT."""
     node, scope, later = from_clause(block, select)
     node = where(block, node, scope, (*select.where, *later))
-    items = tuple(_items(block, select, scope))
+    made, items = _items(block, select, node, scope)
     pieces = [item.piece for item in items if item.piece is not None]
     pieces += [part.expr for part in (*select.having, *select.qualify) if part.expr]
     calls = list(dict.fromkeys(call for piece in pieces for call in piece.calls))
     below = Stage(block.sql, scope, items)
     names = tuple(item.name for item in items)
+    if made is not node and (calls or select.group or select.group_all):
+        raise Unsupported("a generator in SELECT beside groups or windows")
+    node = made
     if not (select.group or select.group_all or _aggregates(calls)):
         if select.having:
             raise Unsupported("HAVING without GROUP BY")
@@ -112,8 +115,9 @@ def _results(
     return Distinct(node) if select.distinct and last else node
 
 
-def _items(block: Block, select: Select, scope: Scope) -> list[Out]:
-    out: list[Out] = []
+def _items(block: Block, select: Select, node: Node, scope: Scope) -> tuple[Node, tuple[Out, ...]]:
+    """The results of a SELECT; a generator among them makes rows of the node's."""
+    made, out = node, list[Out]()
     for item in select.items:
         if item.star is not None:
             listed = scope.star(item.star, item.without)
@@ -121,9 +125,18 @@ def _items(block: Block, select: Select, scope: Scope) -> list[Out]:
             continue
         assert item.expr is not None
         if any(call.kind == "generator" for call in item.expr.calls):
-            raise Unsupported("a generator in SELECT")
+            names = item.aliases or ((item.alias,) if item.alias is not None else ())
+            call = item.expr.calls[0]
+            alone = (call.start, call.end) == (item.expr.start, item.expr.end)
+            if made is not node or not names or not alone:
+                raise Unsupported("a generator in SELECT without AS, inside others or twice")
+            made, cols = generated(block, node, scope, LateralView(False, item.expr, "", names))
+            out += [Out(name, None, column(col)) for name, col in cols]
+            continue
+        if item.aliases:
+            raise Unsupported("several names for one result")
         out.append(Out(item_name(block.sql, item), item.expr, None))
-    return out
+    return made, tuple(out)
 
 
 def _aggregates(calls: Sequence[CallUse]) -> list[CallUse]:

@@ -248,6 +248,9 @@ def _signed_groups(node: Aggregate, change: str, kinds: Mapping[Col, str]) -> st
             tests = " AND ".join(f"({text(a)}) IS NOT NULL" for a in call.arguments)
             value = f"CASE WHEN {tests} THEN {WEIGHT} ELSE 0 END" if tests else WEIGHT
             items.append(f"SUM({value}) AS {col.name}")
+        elif call.function == "count_if":
+            test = text(call.arguments[0])
+            items.append(f"SUM(CASE WHEN {test} THEN {WEIGHT} ELSE 0 END) AS {col.name}")
         elif call.function in AVERAGES:  # follows from the sum and the count
             items.append(f"CAST(NULL AS {kinds[col]}) AS {col.name}")
         else:

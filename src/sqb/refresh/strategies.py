@@ -255,7 +255,7 @@ _GROWING = frozenset(
     {"count", "count_if", "sum", "min", "max", "bool_and", "bool_or", "every", "some", "any"}
     | {"bit_and", "bit_or"}
 )
-_SHRINKING = frozenset({"count", "sum"})
+_SHRINKING = frozenset({"count", "count_if", "sum"})
 _WHOLE_NUMBERS = ("bigint", "decimal")
 
 

@@ -150,8 +150,16 @@ _ALLOWED = (
     exp.PropertyEQ,
     exp.Alias,
     exp.Escape,
+    exp.HexString,
+    exp.RawString,
+    exp.JSONPath,
+    exp.JSONPathPart,
+    exp.Any,
+    exp.All,
 )
 _SUBQUERIES = (exp.Query, exp.Subquery, exp.Exists)
+#: What lists values in parentheses.
+_LISTED = (exp.In, exp.Window, exp.Any, exp.All)
 
 
 #: Words that are syntax as well as the names of functions.
@@ -181,7 +189,7 @@ def fragment(tokens: Tokens, begin: int, stop: int, read: ReadQuery) -> Fragment
             raise Unsupported("a sub-query inside an expression")
         if not isinstance(node, _ALLOWED):
             raise Unsupported(type(node).__name__)
-        if isinstance(node, exp.Tuple) and not isinstance(node.parent, exp.In | exp.Window):
+        if isinstance(node, exp.Tuple) and not isinstance(node.parent, _LISTED):
             raise Unsupported("a struct in parentheses")
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
             raise Unsupported("* inside an expression")

@@ -16,13 +16,15 @@ SetWord = Literal["union", "except", "intersect"]
 class Item(msgspec.Struct, frozen=True):
     """One entry of a select list: an expression with its name, or ``*`` of a table or of all.
 
-    ``without`` are the columns that ``*`` leaves out.
+    ``without`` are the columns that ``*`` leaves out; ``aliases`` name several columns of one
+    expression, which a generator makes.
     """
 
     expr: Fragment | None
     alias: str | None
     star: tuple[str, ...] | None = None
     without: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
 
 
 class Conjunct(msgspec.Struct, frozen=True):

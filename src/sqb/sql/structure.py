@@ -205,6 +205,9 @@ class _Reader(Conditions):
             return Item(None, None, qualifiers, without)
         alias = None
         stop = self.stop
+        if ["AS", "("] in (words[n : n + 2] for n in range(len(words))) and words[-1] == ")":
+            expr, names = self.halves("AS")
+            return Item(expr.fragment(), None, aliases=names._names())
         if len(words) > 2 and words[-2] == "AS":
             alias, stop = self._last_name(), stop - 2
         elif len(words) > 1 and self._implicit_alias():

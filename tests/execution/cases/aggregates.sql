@@ -38,6 +38,10 @@ SELECT g, count(DISTINCT s) AS kinds, count(DISTINCT k, s) AS pairs FROM raw.sal
 -- by: group_merge, affected_key, skip:NET_CHANGE_EMPTY, affected_key, group_merge
 SELECT g, bool_and(v > 1) AS every, bool_or(v > 4) AS some, count_if(s = 'a') AS a FROM raw.sales GROUP BY g
 
+-- early: rows of a group that meet a condition are counted
+-- by: group_merge, group_merge, skip:NET_CHANGE_EMPTY, group_merge, group_merge
+SELECT g, count_if(v > 3) AS large, count_if(s IN ('a', NULL)) AS a, count(*) AS n FROM raw.sales GROUP BY g
+
 -- more: an aggregate with a filter
 -- by: group_merge, affected_key, skip:NET_CHANGE_EMPTY, affected_key, group_merge
 SELECT g, sum(v) FILTER (WHERE k > 2) AS high, count(*) AS n FROM raw.sales GROUP BY g

@@ -6,6 +6,10 @@ SELECT id, g, v FROM raw.sales WHERE v > 2
 -- by: append, affected_key, skip:NET_CHANGE_EMPTY, affected_key, append
 SELECT id, g, s FROM raw.sales WHERE g >= 8
 
+-- early: texts of other forms
+-- by: append, affected_key, skip:NET_CHANGE_EMPTY, affected_key, append
+SELECT id, s LIKE ANY ('a%', 'z%') AS found, s NOT LIKE ALL ('a', r'\b') AS other, concat(X'41', CAST(s AS BINARY)) AS bytes, get_json_object(concat('{"a": [', id, ']}'), '$.a[0]') AS first FROM raw.sales
+
 -- more: expressions and a CASE over NULLs
 -- by: append, affected_key, skip:NET_CHANGE_EMPTY, affected_key, append
 SELECT id, coalesce(g, -1) + 1 AS g1, CASE WHEN v > 3 THEN 'much' WHEN v IS NULL THEN 'none' ELSE s END AS w FROM raw.sales
@@ -37,6 +41,10 @@ SELECT o.id, t.tag FROM raw.odd o LATERAL VIEW explode(o.tags) t AS tag
 -- more: an array exploded, rows without elements kept
 -- by: append, affected_key, current, current, current
 SELECT o.id, t.p, t.tag FROM raw.odd o LATERAL VIEW OUTER posexplode(o.tags) t AS p, tag
+
+-- early: an array exploded in SELECT
+-- by: append, affected_key, current, current, current
+SELECT id, upper(k) AS k, posexplode(tags) AS (place, tag) FROM raw.odd WHERE id <> 4
 
 -- early: a map is carried along
 -- by: append, full:TYPE_NOT_COMPARABLE, current, current, current

@@ -2,6 +2,12 @@
 -- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
 SELECT id, g, rank() OVER (PARTITION BY g ORDER BY v DESC) AS r FROM raw.sales
 
+-- early: windows by name, in a query and in one inside it
+-- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
+SELECT id, g, n, sum(v) OVER w AS so_far, rank() OVER other AS place
+FROM (SELECT id, g, v, count(*) OVER w AS n FROM raw.sales WINDOW w AS (PARTITION BY g)) q
+WINDOW w AS (PARTITION BY g ORDER BY id), other AS (PARTITION BY g ORDER BY v DESC, id)
+
 -- more: running totals
 -- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
 SELECT id, g, sum(v) OVER (PARTITION BY g ORDER BY id) AS so_far FROM raw.sales
