@@ -31,7 +31,6 @@ REFUSED = [
         ),
         "outside",
     ),
-    ("SELECT a, COUNT(*) AS n FROM t0 GROUP BY a WITH ROLLUP", "expression"),
     ("SELECT a, b, COUNT(*) AS n FROM t0 GROUP BY a, b GROUPING SETS ((a), (b))", "expression"),
     ("SELECT a, SUM(COUNT(*)) OVER () AS n FROM t0 GROUP BY CUBE (a)", "over grouping sets"),
     ("SELECT * EXCEPT (z) FROM t0", "EXCEPT"),

@@ -245,6 +245,10 @@ class _Reader(Conditions):
         group: list[Fragment] = []
         choices: list[list[tuple[int, ...]]] = []
         plain = True
+        if self._words()[-2:] in (["WITH", "ROLLUP"], ["WITH", "CUBE"]):  # as Hive has it
+            word, self.stop = self.word(self.stop - self.at - 1), self.stop - 2
+            group = [part.fragment() for part in self.split(",")]
+            return tuple(group), tuple(_SETS[word]([(n,) for n in range(len(group))]))
         for part in self.split(","):
             word = part.word()
             if word not in ("ROLLUP", "CUBE", "GROUPING SETS"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from sqb.sql.cursor import Cursor
+from sqb.sql.fragments import Unsupported
 from sqb.sql.splice import Edit
 from sqb.sql.tokens import Tokens, spoken
 
 #: What a window begins with if it is none by the name of another.
-_BEGINNINGS = frozenset({")", "PARTITION BY", "ORDER BY", "ROWS", "RANGE"})
+_BEGINNINGS = frozenset({"", "PARTITION BY", "ORDER BY", "ROWS", "RANGE"})
 
 
 def written_out(tokens: Tokens) -> list[Edit]:
@@ -32,22 +34,24 @@ def written_out(tokens: Tokens) -> list[Edit]:
 def _clause(tokens: Tokens, words: list[str], at: int) -> list[Edit]:
     """The edits for the WINDOW clause that begins at a token."""
     windows: dict[str, str] = {}
-    end = at
-    while end == at or words[end : end + 1] == [","]:
-        close = _partner(words, end + 3)
-        if words[end + 2 : end + 4] != ["AS", "("] or close is None:
-            return []
-        if words[end + 4] not in _BEGINNINGS:
-            return []
-        spec = tokens.sql[tokens.at(end + 3).start : tokens.at(close).end]
-        windows[tokens.raws[end + 1]] = spec
-        end = close + 1
-    begin = _select_of(words, at)
-    edits = [Edit(tokens.at(at).start, tokens.at(end - 1).end, "")]
-    for i in _own(words, begin, at - 1):
+    clause = Cursor(tokens, at + 1, len(words))
+    try:
+        while not windows or clause.take(","):
+            name = tokens.raws[clause.at]
+            clause.name()
+            clause.need("AS")
+            window = clause.inner()
+            if window.word() not in _BEGINNINGS:
+                return []
+            start, end = tokens.at(window.at - 1).start, tokens.at(clause.at - 1).end
+            windows[name] = tokens.sql[start:end]
+    except Unsupported:
+        return []
+    edits = [Edit(tokens.at(at).start, tokens.at(clause.at - 1).end, "")]
+    for i in _own(tokens, words, _select_of(words, at), at - 1):
         if words[i] == "OVER" and tokens.raws[i + 1] in windows:
-            name = tokens.at(i + 1)
-            edits.append(Edit(name.start, name.end, windows[name.raw]))
+            used = tokens.at(i + 1)
+            edits.append(Edit(used.start, used.end, windows[used.raw]))
     return edits
 
 
@@ -61,24 +65,14 @@ def _select_of(words: list[str], at: int) -> int:
     return 0
 
 
-def _own(words: list[str], begin: int, stop: int) -> list[int]:
+def _own(tokens: Tokens, words: list[str], begin: int, stop: int) -> list[int]:
     """The tokens ``[begin, stop)`` that are not those of a query inside."""
     found: list[int] = []
-    i = begin
-    while i < stop:
-        if words[i] == "(" and words[i + 1] in ("SELECT", "WITH"):
-            i = _partner(words, i) or stop
+    inside = Cursor(tokens, begin, stop)
+    while inside.at < stop:
+        if words[inside.at] == "(" and words[inside.at + 1] in ("SELECT", "WITH"):
+            inside.inner()
         else:
-            found.append(i)
-        i += 1
+            found.append(inside.at)
+            inside.at += 1
     return found
-
-
-def _partner(words: list[str], at: int) -> int | None:
-    """Where the parenthesis at a token closes."""
-    depth = 0
-    for i in range(at, len(words)):
-        depth += (words[i] == "(") - (words[i] == ")")
-        if not depth:
-            return i
-    return None

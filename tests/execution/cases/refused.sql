@@ -6,6 +6,10 @@ SELECT k, name FROM raw.dims LIMIT 100
 -- by: rows | full:UNSUPPORTED, rows | full:UNSUPPORTED, skip:NET_CHANGE_EMPTY | full:UNSUPPORTED, rows | full:UNSUPPORTED, rows | full:UNSUPPORTED
 SELECT g, k, count(*) AS n FROM raw.sales GROUP BY ROLLUP (g, k)
 
+-- early: subtotals as Hive has them
+-- by: rows | full:UNSUPPORTED, rows | full:UNSUPPORTED, skip:NET_CHANGE_EMPTY | full:UNSUPPORTED, rows | full:UNSUPPORTED, rows | full:UNSUPPORTED
+SELECT g, k, count(*) AS n FROM raw.sales GROUP BY g, k WITH CUBE
+
 -- more: a pivot
 -- by: rows | full:UNSUPPORTED, rows | full:UNSUPPORTED, skip:NET_CHANGE_EMPTY | full:UNSUPPORTED, rows | full:UNSUPPORTED, rows | full:UNSUPPORTED
 SELECT * FROM (SELECT g, k, v FROM raw.sales) PIVOT (sum(v) FOR k IN (1, 2))
