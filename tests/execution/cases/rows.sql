@@ -8,7 +8,7 @@ SELECT id, g, s FROM raw.sales WHERE g >= 8
 
 -- early: texts of other forms
 -- by: append, affected_key, skip:NET_CHANGE_EMPTY, affected_key, append
-SELECT id, s LIKE ANY ('a%', 'z%') AS found, s NOT LIKE ALL ('a', r'\b') AS other, concat(X'41', CAST(s AS BINARY)) AS bytes, get_json_object(concat('{"a": [', id, ']}'), '$.a[0]') AS first FROM raw.sales
+SELECT id, s LIKE ANY ('a%', 'z%') AS found, s NOT LIKE ALL ('a', r'b%') AS other, concat(X'41', CAST(s AS BINARY)) AS bytes, get_json_object(concat('{"a": [', id, ']}'), '$.a[0]') AS first FROM raw.sales
 
 -- more: expressions and a CASE over NULLs
 -- by: append, affected_key, skip:NET_CHANGE_EMPTY, affected_key, append
