@@ -254,6 +254,43 @@ def test_a_sub_query_whose_value_stays_is_no_change(bench: Workbench) -> None:
     assert (node.strategy and node.strategy.code) == "SCALAR_SUBQUERY_CHANGED"
 
 
+def test_a_sub_query_is_not_written_as_a_literal_beside_floating_point_numbers(
+    bench: Workbench,
+) -> None:
+    """Iceberg leaves out files by literals, as if -0.0 were less than 0.0 and NaN less than all;
+    Spark, which compares with the value of a sub-query, finds their rows."""
+    bench.sql("CREATE TABLE lake.{raw}.f (id INT, f DOUBLE) USING iceberg")
+    bench.sql("CREATE TABLE lake.{raw}.p (z INT) USING iceberg")
+    first = "VALUES (1, -1D), (2, -0D), (3, double('NaN'))"
+    bench.sql(f"INSERT INTO lake.{{raw}}.f SELECT /*+ COALESCE(1) */ * FROM {first}")
+    bench.sql("INSERT INTO lake.{raw}.p VALUES (0)")
+    sql = (
+        "SELECT id, count(*) OVER (PARTITION BY f) AS n FROM {raw}.f"
+        " WHERE f >= (SELECT max(z) FROM {raw}.p)"
+    )
+    bench.model("m", sql)
+    bench.build()
+    bench.sql("INSERT INTO lake.{raw}.p VALUES (-5)")
+    bench.sql("INSERT INTO lake.{raw}.f VALUES (4, 0D), (5, double('NaN'))")
+    node = refreshed(bench, "m", sql)
+    assert (node.strategy and node.strategy.code) == "UNSUPPORTED"
+    assert sorted(bench.rows("m")) == [(2, 2), (3, 2), (4, 2), (5, 2)]
+
+
+def test_keys_that_are_zero_meet_both_zeros(bench: Workbench) -> None:
+    bench.sql("CREATE TABLE lake.{raw}.f (id INT, f DOUBLE) USING iceberg")
+    bench.sql("CREATE TABLE lake.{raw}.p (k INT, name STRING) USING iceberg")
+    bench.sql("INSERT INTO lake.{raw}.f SELECT /*+ COALESCE(1) */ * FROM VALUES (1, -1D), (2, -0D)")
+    bench.sql("INSERT INTO lake.{raw}.p VALUES (0, 'zero'), (1, 'one')")
+    sql = "SELECT f.id, f.f, p.name FROM {raw}.p JOIN {raw}.f ON f.f = p.k"
+    bench.model("m", sql)
+    bench.build()
+    bench.sql("UPDATE lake.{raw}.p SET name = 'nil' WHERE k = 0")
+    node = refreshed(bench, "m", sql)
+    assert (node.strategy and node.strategy.name) == "affected_key"
+    assert bench.rows("m") == [(2, -0.0, "nil")]
+
+
 def test_a_plan_that_can_not_tell_the_strategy_says_so(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,12 +48,15 @@ class Range(msgspec.Struct, frozen=True):
         """The condition that a value, perhaps of another type, can equal one of the keys.
 
         A number equals a string as a number, and '10' comes before '9' among strings alone: a range
-        of strings says nothing of numbers and days. Spark knows the type when it plans, so files
-        are left out as if it had not been asked.
+        of strings says nothing of numbers and days. Nor is a range of other numbers asked of
+        floating point ones: Iceberg leaves out files as if -0.0 were less than 0.0. Spark knows the
+        type when it plans, so files are left out as if it had not been asked.
         """
-        if self.kind != "string":
+        if self.kind == "string":
+            return f"IF(typeof({expr}) = 'string', {self.of(expr)}, TRUE)"
+        if self.kind == "date":
             return self.of(expr)
-        return f"IF(typeof({expr}) = 'string', {self.of(expr)}, TRUE)"
+        return f"IF(typeof({expr}) IN ('float', 'double'), TRUE, {self.of(expr)})"
 
 
 def literal_of(value: str, kind: str) -> str:
