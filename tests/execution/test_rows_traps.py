@@ -44,6 +44,10 @@ TRAPS = {
     " raw.p) THEN 1 ELSE 0 END AS known FROM raw.t t JOIN raw.u u ON t.k = u.k) q GROUP BY known",
     "mark_below_change": "SELECT known, count(*) AS n FROM (SELECT CASE WHEN t.g IN (SELECT k FROM"
     " raw.u) THEN 1 ELSE 0 END AS known FROM raw.t t) q GROUP BY known",
+    # a table with partitions: files without a value are read where Spark forgets to say that
+    "mark_in_partitions": "SELECT id, g FROM raw.q"
+    " WHERE g <> 0 AND (id IN (SELECT k FROM raw.p) OR id > 2)",
+    "partitions": "SELECT g, id, count(*) OVER (PARTITION BY id) AS n FROM raw.q WHERE g <> 0",
     # a condition that nothing meets
     "never": "SELECT t.id FROM raw.t t WHERE NOT EXISTS"
     " (SELECT 1 FROM raw.u u WHERE u.k = t.k AND u.w > NULL)",
@@ -93,13 +97,16 @@ INSERT INTO raw.u VALUES (1, 1, 1.1234, 1, true, true), (2, 2, 2.5, 2, false, fa
   (3, 10, 3.3333, 10, NULL, true), (4, 9, NULL, 9, true, NULL),
   (5, NULL, 0, NULL, false, false), (6, 1, 5, 1, false, true);
 CREATE TABLE raw.p (k INT) USING iceberg;
-INSERT INTO raw.p VALUES (1), (10), (NULL)
+INSERT INTO raw.p VALUES (1), (10), (NULL);
+CREATE TABLE raw.q (id INT, g INT) USING iceberg PARTITIONED BY (g);
+INSERT INTO raw.q VALUES (1, 0), (2, 1), (3, 2), (4, NULL)
 """
 CHANGES = [
     """
 INSERT INTO raw.t VALUES (7, 1, 3, '3', 5.00, DATE'2026-01-07', 'n', array('m'), true),
   (8, 2, 10, '10', 10.01, DATE'2026-01-08', '$' || '{name}', array('m', 'o'), false);
 DELETE FROM raw.t WHERE s = '01';
+INSERT INTO raw.q VALUES (5, NULL), (6, 0), (7, 1), (1, 2);
 UPDATE raw.t SET v = v + 1 WHERE s IN ('10', '9', '2', '1')
 """,
     """
@@ -108,6 +115,7 @@ INSERT INTO raw.u VALUES (9, 3, 9.9999, 3, true, false)
 """,
     """
 DELETE FROM raw.t WHERE id IN (1, 7);
+UPDATE raw.q SET g = NULL WHERE id IN (3, 6);
 INSERT INTO raw.u VALUES (10, 2, 8.5, 2, false, true), (11, 9, 1, 9, NULL, NULL)
 """,
 ]

@@ -76,14 +76,6 @@ class Keys(msgspec.Struct, frozen=True):
     ranges: tuple[Range | None, ...]
 
 
-#: Rules that Spark's optimizer leaves out, and those which fail on marks.
-_EXCLUDED = "spark.sql.optimizer.excludedRules"
-_FAIL_ON_MARKS = tuple(
-    f"org.apache.spark.sql.catalyst.optimizer.{rule}"
-    for rule in ("PushProjectionThroughUnion", "CombineUnions")
-)
-#: Whether the optimizer keeps account of what holds for all rows, and filters by that.
-_KNOWS = "spark.sql.constraintPropagation.enabled"
 #: Sets of keys up to this size are sent to every task instead of shuffling what they restrict.
 BROADCAST_KEYS = 200_000
 
@@ -100,7 +92,6 @@ class Steps:
         self.script = script
         self.keys: dict[str, Keys] = {}
         self.heard: Callable[[str, Keys], None] = lambda _name, _keys: None
-        self._settled = False
         self._views: list[str] = []
         self._kept: list[DataFrame] = []
 
@@ -185,8 +176,6 @@ class Steps:
 
     def _text(self, name: str) -> str:
         """One query for a step: the steps that were not computed stand in front of it."""
-        if self.script.marks and not self._settled:
-            self._settle()
         queue, inside = [name], set()
         while queue:
             step = self.script.steps[queue.pop()]
@@ -201,15 +190,6 @@ class Steps:
             return self._limited(last)
         ctes = ",\n".join(f"{step.name} AS ({self._limited(step)})" for step in before)
         return f"WITH {ctes}\n{self._limited(last)}"
-
-    def _settle(self) -> None:
-        """Keep Spark 4.1 from what it fails on: it takes marks, which are EXISTS in a select list,
-        or what it knows of them, to the other sides of a union, and there it loses the columns of
-        the sub-query (SPARK-59042). The session is this node's alone."""
-        told = [rule for rule in (self.session.conf.get(_EXCLUDED, "") or "").split(",") if rule]
-        self.session.conf.set(_EXCLUDED, ",".join(dict.fromkeys([*told, *_FAIL_ON_MARKS])))
-        self.session.conf.set(_KNOWS, "false")
-        self._settled = True
 
     def _limited(self, step: Step) -> str:
         """A step's own query, with what is known of the keys that it is restricted to."""

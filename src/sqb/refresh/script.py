@@ -71,8 +71,6 @@ class Script:
         self.relation = relation
         self.quote = quote
         self.steps: dict[str, Step] = {}
-        #: Does any step say of each row whether it has a match?
-        self.marks = False
         self._states: dict[tuple[int, Version], str] = {}
         self._kept: list[Node] = []
 
@@ -131,8 +129,8 @@ class Script:
         Only nodes that treat each row of that input alone may carry a weight.
         """
         kind: StepKind = "change" if weight else "rows"
-        self.marks = self.marks or (isinstance(node, Join) and node.mark is not None)
-        return self.add(kind, apply(node, children, weight), children)
+        twice = isinstance(node, Join) and node.mark is not None
+        return self.add(kind, apply(node, children, weight), [*children] * (1 + twice))
 
 
 def at(node: Node, version: Version) -> Node:
@@ -247,8 +245,13 @@ _JOINS = {
 def _join(node: Join, children: Sequence[str], carried: Sequence[str]) -> str:
     left, right = children
     if node.mark is not None:
-        asked = f"EXISTS (SELECT 1 FROM {right} WHERE {condition(node)}) AS {node.mark.name}"
-        return _select([*_names(node.left), asked], carried, left)
+        # no EXISTS in a select list: above and below unions Spark 4.1 fails on it (SPARK-59042)
+        sides = (("TRUE", "semi"), ("FALSE", "anti"))
+        return " UNION ALL ".join(
+            f"{_select([*_names(node.left), f'{has} AS {node.mark.name}'], carried, left)}"
+            f" {_JOINS[kind]} {right} ON {condition(node)}"
+            for has, kind in sides
+        )
     head = _select(_names(node), carried, left)
     return f"{head} {_JOINS[node.kind]} {right} ON {condition(node)}"
 
