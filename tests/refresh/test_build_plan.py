@@ -11,7 +11,8 @@ import pytest
 from plans import TABLES, Data, Judge, checked, names, plan_of, relation, to_duckdb
 from queries import UNDERSTOOD
 
-from sqb.refresh.ir import Expr, Join, Node, collated, inputs
+from sqb.refresh.ir import Expr, Join, Node, collated, inputs, output
+from sqb.refresh.levels import level
 from sqb.refresh.script import Script
 from sqb.sql.fragments import Unsupported
 
@@ -112,8 +113,10 @@ def test_a_refresh_by_rows_is_a_rebuild(sql: str) -> None:
     with duckdb.connect(":memory:", config={"threads": 1}) as db:
         done: Counter[str] = Counter()
         for seed in range(2):
-            rng = random.Random(f"{seed} {sql}")
-            done += checked(db, plan_of(sql).root, Data(rng), rng, translate=True)
+            rng, root = random.Random(f"{seed} {sql}"), plan_of(sql).root
+            # whether types are known makes a difference to what is written, not to what it means
+            root = level(root, lambda node: ["int"] * len(output(node))) if seed else root
+            done += checked(db, root, Data(rng), rng, translate=True)
     assert done["keys"] + done["delta"] > 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqb.refresh.ir import Col, Equality, Join, Node, Project, Scan, SetOperation, column
+from sqb.refresh.ir import Col, Equality, Expr, Join, Node, Project, Scan, SetOperation, column
 from sqb.refresh.levels import level
 from sqb.sql.fragments import Unsupported
 
@@ -47,3 +47,25 @@ def test_what_can_not_be_cast_is_refused() -> None:
     with pytest.raises(Unsupported, match="a full join that compares string and int"):
         levelled(full, "string", "int", ["string", "int"])
     assert levelled(full, "int", "bigint", ["int", "bigint"]) == full
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "plain"),
+    [
+        ("int", "int", True),
+        ("int", "bigint", True),
+        ("string", "string", True),
+        ("string", "int", False),  # '1' and '01' both equal 1
+        ("date", "timestamp", False),
+    ],
+)
+def test_marks_tell_whether_equal_values_are_one(left: str, right: str, plain: bool) -> None:
+    equal = Equality(column(A), column(B))
+    mark = Join("mark", LEFT, RIGHT, (equal,), mark=C)
+    found = levelled(mark, left, right, [])
+    assert isinstance(found, Join)
+    assert found.plain == plain
+    more = Join("mark", LEFT, RIGHT, (equal,), (Expr((A, " > ", B)),), mark=C)
+    assert levelled(more, left, right, []) == more
+    sums = Join("mark", LEFT, RIGHT, (Equality(Expr((A, " + 1")), column(B)),), mark=C)
+    assert levelled(sums, left, right, []) == sums

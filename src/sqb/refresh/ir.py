@@ -169,6 +169,7 @@ class Join(msgspec.Struct, frozen=True):
 
     A mark join keeps every row of its left side, with whether the right one has a match beside it.
     ``once``: the right side has one row at most for each of the left, if both are of one type.
+    ``plain``: rows match by equal columns of one type alone.
     """
 
     kind: JoinKind
@@ -178,6 +179,7 @@ class Join(msgspec.Struct, frozen=True):
     residual: tuple[Expr, ...] = ()
     mark: Col | None = None
     once: bool = False
+    plain: bool = False
 
 
 class Call(msgspec.Struct, frozen=True):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from sqb.refresh.ir import (
     Col,
     Expr,
@@ -29,7 +31,8 @@ KindsOf = Callable[[Node], Sequence[str]]
 
 
 def level(node: Node, kinds: KindsOf) -> Node:
-    """The plan whose set operations put columns of one type together.
+    """The plan whose set operations put columns of one type together, and whose marks tell whether
+    they are made by equal columns of one type.
 
     Raises ``Unsupported`` where Spark's cast can't be written, and for a full join whose sides are
     of types that compare otherwise than they are told apart.
@@ -38,6 +41,15 @@ def level(node: Node, kinds: KindsOf) -> Node:
     if isinstance(node, SetOperation):
         wanted = kinds(node)
         return with_inputs(node, [_cast(side, kinds(side), wanted) for side in inputs(node)])
+    if isinstance(node, Join) and node.mark is not None and not node.residual:
+        found = {
+            col: kind
+            for side in inputs(node)
+            for col, kind in zip(output(side), kinds(side), strict=True)
+        }
+        pairs = [(e.left.column, e.right.column) for e in node.equalities]
+        plain = all(one and two and one_to_one(found[one], found[two]) for one, two in pairs)
+        return msgspec.structs.replace(node, plain=plain)
     if isinstance(node, Join) and node.kind == "full":
         found = dict(zip(output(node), kinds(node), strict=True))
         for equal in plain_equalities(node):

@@ -129,7 +129,7 @@ class Script:
         Only nodes that treat each row of that input alone may carry a weight.
         """
         kind: StepKind = "change" if weight else "rows"
-        twice = isinstance(node, Join) and node.mark is not None
+        twice = isinstance(node, Join) and node.mark is not None and not node.plain
         return self.add(kind, apply(node, children, weight), [*children] * (1 + twice))
 
 
@@ -245,15 +245,33 @@ _JOINS = {
 def _join(node: Join, children: Sequence[str], carried: Sequence[str]) -> str:
     left, right = children
     if node.mark is not None:
-        # no EXISTS in a select list: above and below unions Spark 4.1 fails on it (SPARK-59042)
-        sides = (("TRUE", "semi"), ("FALSE", "anti"))
-        return " UNION ALL ".join(
-            f"{_select([*_names(node.left), f'{has} AS {node.mark.name}'], carried, left)}"
-            f" {_JOINS[kind]} {right} ON {condition(node)}"
-            for has, kind in sides
-        )
+        return _mark(node, node.mark, children, carried)
     head = _select(_names(node), carried, left)
     return f"{head} {_JOINS[node.kind]} {right} ON {condition(node)}"
+
+
+def _mark(node: Join, mark: Col, children: Sequence[str], carried: Sequence[str]) -> str:
+    """Each row with whether it has a match. No EXISTS in a select list: above and below unions
+    Spark 4.1 fails on it (SPARK-59042)."""
+    left, right = children
+    names = _names(node.left)
+    if node.plain:
+        # values that are equal are one here, so that each row meets one at most
+        keys = [f"{text(e.right)} AS sqb_m{n}" for n, e in enumerate(node.equalities)]
+        same = [
+            f"{text(e.left)} {'IS NOT DISTINCT FROM' if e.null_safe else '='} sqb_m{n}"
+            for n, e in enumerate(node.equalities)
+        ]
+        return (
+            f"{_select([*names, f'sqb_met IS NOT NULL AS {mark.name}'], carried, left)} LEFT JOIN"
+            f" (SELECT DISTINCT {', '.join([*keys, 'TRUE AS sqb_met'])} FROM {right}) AS sqb_marks"
+            f" ON {' AND '.join(same) or 'TRUE'}"
+        )
+    return " UNION ALL ".join(
+        f"{_select([*names, f'{met} AS {mark.name}'], carried, left)}"
+        f" {_JOINS[kind]} {right} ON {condition(node)}"
+        for met, kind in (("TRUE", "semi"), ("FALSE", "anti"))
+    )
 
 
 def _aggregate(node: Aggregate, child: str) -> str:
