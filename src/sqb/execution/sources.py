@@ -35,12 +35,12 @@ from sqb.lake.foreign import open_foreign
 from sqb.lake.metadata import Column, TableFacts
 from sqb.lake.versions import Snapshot, schemas_of, versions
 from sqb.project.source_specs import Freshness
-from sqb.sql.analysis import BOUND, VOLATILE
+from sqb.sql.analysis import BOUND, DAYS, NOW, VOLATILE
 
 _MILLISECOND = 1000
 #: Words in the text of a view with which it may give other rows at another time.
 _MOMENTS = re.compile(
-    rf"\b(?:{'|'.join(sorted(BOUND | VOLATILE))})\b|['\"]\s*(?:now|today|tomorrow|yesterday)\b",
+    rf"\b(?:{'|'.join(sorted(BOUND | VOLATILE))})\b|['\"]\s*(?:{'|'.join((NOW, *DAYS))})\b",
     re.IGNORECASE,
 )
 

@@ -153,7 +153,7 @@ def expect(compiled: Compiled, graph: Graph, config: Config) -> dict[str, Expect
                 config=identity,
                 local=local,
                 version=compose_version(local, upstream),
-                constants=tuple({TODAY for c in model.analysis.constants if c.name == TODAY}),
+                constants=(TODAY,) * any(c.name == TODAY for c in model.analysis.constants),
                 volatile=model.analysis.volatile,
                 lines=_first_lines(compiled.bindings[name]),
                 described=_described(settings.description, settings.column_descriptions),

@@ -14,6 +14,8 @@ from sqb.sql.splice import Edit
 #: The names of values that a run binds: its day; its instant, where two evaluations must agree; and
 #: an instant that is written as a string, which Spark reads anew in each place.
 TODAY, MOMENT, NOW = "current_date", "current_timestamp", "now"
+#: Strings that Spark reads as days, beside ``now``.
+DAYS = ("today", "tomorrow", "yesterday")
 #: Functions whose values are fixed for a run and part of what a result was computed from.
 BOUND = frozenset({"current_date", "curdate"})
 #: Functions whose values differ on every run; they never make a model stale.

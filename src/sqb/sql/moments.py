@@ -11,7 +11,7 @@ import re
 
 from sqlglot.tokens import TokenType
 
-from sqb.sql.analysis import BOUND, MOMENT, NOW, TODAY, VOLATILE, BoundConstant
+from sqb.sql.analysis import BOUND, DAYS, MOMENT, NOW, TODAY, VOLATILE, BoundConstant
 from sqb.sql.tokens import Tokens
 
 _WORDS = BOUND | VOLATILE
@@ -20,7 +20,7 @@ _BARE = frozenset({"current_date", "current_timestamp", "localtimestamp", "curre
 _INSTANTS = frozenset({"current_timestamp", "now"})
 _STRINGS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
 #: What Spark reads as a day; a time zone may follow, but not behind ``now``.
-_SPECIAL = re.compile(r"(?:(now)|(today|tomorrow|yesterday)[ \t]*(.*))", re.IGNORECASE | re.DOTALL)
+_SPECIAL = re.compile(rf"(?:(now)|({'|'.join(DAYS)})[ \t]*(.*))", re.IGNORECASE | re.DOTALL)
 _ZONE = re.compile(r"|[+-][\d:]+|[A-Za-z_]+/[\w/+-]+|[A-Z]{1,4}(?:[+-][\d:]+)?")
 _SHIFTED = {"today": "{}", "yesterday": "date_sub({}, 1)", "tomorrow": "date_add({}, 1)"}
 _TYPES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"})

@@ -7,7 +7,7 @@ SELECT k, name FROM raw.dims LIMIT 100
 SELECT g, k, count(*) AS n FROM raw.sales GROUP BY ROLLUP (g, k)
 
 -- early: subtotals as Hive has them
--- by: rows | full:UNSUPPORTED, rows | full:UNSUPPORTED, skip:NET_CHANGE_EMPTY | full:UNSUPPORTED, rows | full:UNSUPPORTED, rows | full:UNSUPPORTED
+-- by: rows, rows, skip:NET_CHANGE_EMPTY, rows, rows
 SELECT g, k, count(*) AS n FROM raw.sales GROUP BY g, k WITH CUBE
 
 -- more: a pivot
