@@ -44,52 +44,58 @@ def live(
 ) -> Counter[str]:
     """One life: build, then change and refresh until the ``end``; counts of what was done."""
     life, counts = Life(seed, models), Counter[str]()
-    draw = random.Random(seed)
+    draw, step = random.Random(seed), 0
     # in every other life no table is small, so that rows are looked for in all of them
     small = sizes._SMALL if seed % 2 else 0
 
     def in_any_order(situation: Situation, script: Script) -> Choice:
         choice = choose(situation, script)
-        options = draw.sample(choice.options, len(choice.options))
-        if draw.random() < 0.5:
+        # models are built side by side: what is drawn must not depend on who comes first
+        own = random.Random(f"{seed} {step} {situation.plan}")
+        options = own.sample(choice.options, len(choice.options))
+        if own.random() < 0.5:
             options.sort(key=lambda option: counts[option.name])  # the rarest so far first
         return msgspec.structs.replace(choice, options=tuple(options))
 
     for statement in life.beginning():
         bench.sql(on_spark(statement))
     for name, sql in life.queries.items():
-        header = "MODEL (row_state auto);\n" if name in life.with_state else ""
-        bench.model(name, header + at_home(sql))
+        header = "MODEL (materialized view);\n" if name in life.views else ""
+        header = "MODEL (row_state auto);\n" if name in life.with_state else header
+        bench.model(name, header + at_home(sql).replace("lake.dev.", ""))
     with (
         mock.patch.object(rows, "choose", in_any_order),
         mock.patch.object(sizes, "_SMALL", small),
     ):
         _build(bench, life, counts, first=True)
-        for step in range(steps):
-            if time.monotonic() > end:
-                break
+        while step < steps and time.monotonic() < end:
+            step += 1
             done = [_happen(bench, statement, draw) for statement in life.step()]
             try:
                 _build(bench, life, counts)
             except MismatchError as found:
-                story = "\n  ".join(done)
-                raise MismatchError(f"seed {seed}, step {step + 1}: {found}\n  {story}") from None
+                story = "\n  ".join([*done, f"on {life.today}"])
+                raise MismatchError(f"seed {seed}, step {step}: {found}\n  {story}") from None
     return counts
 
 
 def _build(bench: Workbench, life: Life, counts: Counter[str], *, first: bool = False) -> None:
+    bench.environ["SQB_NOW"] = f"{life.today}T10:00:00Z"
     result = bench.project().build((), refresh="rows")
     for node in result.nodes:
+        if node.name.removesuffix("__s1") not in life.queries:
+            continue  # it waited for one that failed
         if any(warning.code == "S313" for warning in node.warnings):
             raise MismatchError(f"{life.queries[node.name]}\n  {node.warnings}")
         if node.status == "failed":
             name = node.name.removesuffix("__s1")
-            sql = life.queries.pop(name)
+            sql = _spelled(bench, life, name)
             if _works(bench, sql):
                 raise MismatchError(f"{sql}\n  fails: {node.error}")
             # the query itself is at fault, such as an overflow
-            (bench.root / "models" / f"{name}.sql").unlink()
-            counts["queries that fail themselves"] += 1
+            for one in life.forget(name):
+                (bench.root / "models" / f"{one}.sql").unlink()
+                counts["queries that fail themselves"] += 1
             continue
         way = way_of(node)
         if first:
@@ -97,10 +103,16 @@ def _build(bench: Workbench, life: Life, counts: Counter[str], *, first: bool = 
         elif way != "current":
             counts["refreshes"] += 1
             counts[way] += 1
-    wrong = differences(bench, {n: life.queries[n] for n in life.queries})
+    tables = [name for name in life.queries if name not in life.views]
+    wrong = differences(bench, {name: _spelled(bench, life, name) for name in tables})
     for name, what in wrong.items():
         node = next(n for n in result.nodes if n.name == name)
         raise MismatchError(f"{life.queries[name]}\n  {way_of(node)} {node.strategy}\n  {what}")
+
+
+def _spelled(bench: Workbench, life: Life, name: str) -> str:
+    """A model's query as Spark is given it, but for the names of sources."""
+    return life.spelled(name).replace("lake.dev.", f"lake.{bench.schema}.")
 
 
 def _works(bench: Workbench, sql: str) -> bool:
@@ -116,8 +128,9 @@ def _happen(bench: Workbench, statement: str, draw: random.Random) -> str:
         table = statement.split()[1]
         history = (
             f"SELECT snapshot_id FROM lake.{bench.raw}.{table}.history WHERE is_current_ancestor"
+            " ORDER BY made_current_at"
         )
-        ids = sorted({str(row[0]) for row in bench.sql(history)})
+        ids = list(dict.fromkeys(str(row[0]) for row in bench.sql(history)))
         if not ids:
             return f"nothing to roll back in {table}"
         chosen = draw.choice(ids)
