@@ -138,6 +138,17 @@ def test_a_log_is_never_rebuilt_by_our_own_decision(bench: Workbench, gap: str) 
     assert bench.rows("m") == before
 
 
+def test_what_someone_else_wrote_into_a_log_can_be_taken_back(bench: Workbench) -> None:
+    log(bench)
+    built(bench)
+    bench.sql("INSERT INTO lake.{dev}.m VALUES (7, 7)")
+    insert(bench, "t", "(3, 30)")
+    advice = str(refused(bench)["help"])
+    bench.sql(advice.split("`")[1])
+    assert counts(built(bench)) == (1, 0, 4)
+    assert bench.rows("m") == [(1, 10), (2, 20), (2, 20), (3, 30)]
+
+
 def test_a_log_of_maps(bench: Workbench) -> None:
     source(bench, "t", "id INT, v MAP<STRING, INT>", "(1, map('a', 1))")
     bench.model("m", "MODEL (materialized append);\nSELECT id, v FROM {raw}.t")

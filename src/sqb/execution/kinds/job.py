@@ -90,10 +90,26 @@ def lost(run: Run, name: str, found: Lost) -> SqbError:
     return SqbError(
         "X008",
         f"`{name}` holds history and can't be brought up to date: {found.why} ({found.code})",
-        help=f"`sqb build --select {name} --full-refresh` builds it anew from what its query "
+        help=_undoing(run, name, found)
+        + f"`sqb build --select {name} --full-refresh` builds it anew from what its query "
         f"gives now, and drops {rows} that it holds",
         exit_code=1,
     )
+
+
+def _undoing(run: Run, name: str, found: Lost) -> str:
+    """How to take back what someone else wrote, where the version before is still there."""
+    record, facts = run.situation.recorded.get(name), run.situation.relations.get(name)
+    if found.code != "TARGET_MODIFIED_OUTSIDE" or record is None or facts is None:
+        return ""
+    if (record.uuid, record.table) != (facts.uuid, facts.shape):
+        return ""
+    if record.snapshot is None or record.snapshot not in run.versions(name):
+        return ""
+    expected = run.expected(name)
+    table = f"{expected.namespace}.{expected.relation}"
+    call = f"CALL {run.catalog.name}.system.set_current_snapshot('{table}', {record.snapshot})"
+    return f"`{call}` in Spark takes back what was written since the last build; "
 
 
 def _refuse_names(job: Job, columns: Sequence[str]) -> None:
