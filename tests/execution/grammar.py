@@ -106,7 +106,11 @@ class Queries:
         """Something to read: a table, a query, or several of them joined, and a filter."""
         text, columns = self.relation(depth)
         for _ in range(self.rng.choices([0, 1, 2], [5, 4, 1])[0]):
-            text, columns = self.join(text, columns, self.relation(depth))
+            other = self.relation(depth)
+            if self.rng.random() < 0.1:
+                other = self.join(*other, self.relation(1))
+                other = (f"({other[0]})", other[1])
+            text, columns = self.join(text, columns, other)
         if self.rng.random() < 0.1:
             text, columns = self.exploded(text, columns)
         conditions = [self.predicate(columns) for _ in range(self.rng.choice([0, 0, 1, 2]))]

@@ -137,6 +137,8 @@ class Queries:
                 word = "JOIN" if kind in ("USING", "NATURAL") else kind
                 text += f" {word} {more} ON {self.on(seen, columns, word)}"
                 columns = [] if word in ("SEMI JOIN", "ANTI JOIN") else columns
+                if "," not in text and self.chance(0.1):
+                    text = f"({text})"
             seen += columns
         return text, seen, later
 

@@ -37,6 +37,12 @@ REFUSED = [
     ("SELECT * EXCEPT (z) FROM t0", "EXCEPT"),
     ("SELECT a AS b, COUNT(*) AS n FROM t0 GROUP BY a, b HAVING b > 1", "another result"),
     ("SELECT 2 * a + b AS k FROM t0 GROUP BY a + b", "beside GROUP BY"),
+    ("SELECT t.a FROM (t0 x JOIN t1 y ON x.a = y.a) AS t", "with a name"),
+    ("SELECT * FROM t0 x JOIN (t1 y JOIN t2 z USING (a)) ON x.a = y.b", "USING inside"),
+    (
+        "SELECT x.a FROM t0 x LEFT JOIN (t1 y JOIN t2 z ON y.a IN (SELECT a FROM t0)) ON x.a = z.a",
+        "a sub-query in a join condition",
+    ),
     ("SELECT a FROM t0 PIVOT (SUM(b) FOR c IN (1, 2))", "PIVOT"),
     ("SELECT a FROM t0 x PIVOT (SUM(b) FOR c IN (1, 2))", "PIVOT"),
     ("SELECT a FROM t0 LEFT JOIN t1 ON t0.a = t1.a AND t1.b IN (SELECT b FROM t2)", "join"),

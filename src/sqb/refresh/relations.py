@@ -12,7 +12,7 @@ from sqb.refresh.joins import Conditions, equality
 from sqb.refresh.scope import Named, Scope, by_name, expression
 from sqb.sql.fragments import Fragment, Unsupported
 from sqb.sql.functions import GENERATORS
-from sqb.sql.query import Conjunct, Derived, Joined, LateralView, Relation, Select, Table
+from sqb.sql.query import Conjunct, Derived, Joined, LateralView, Nested, Relation, Select, Table
 
 
 def from_clause(block: Block, select: Select) -> tuple[Node, Scope, list[Conjunct]]:
@@ -20,8 +20,7 @@ def from_clause(block: Block, select: Select) -> tuple[Node, Scope, list[Conjunc
     if select.first is None:
         nothing = Constants(((Expr(("1",)),),), (block.fresh(),))
         return nothing, Scope(outer=block.outer), []
-    node, named = _relation(block, select.first)
-    scope = Scope((named,), outer=block.outer)
+    node, scope = _relation(block, select.first)
     later: list[Conjunct] = []
     for written in select.joins:
         item = written
@@ -42,7 +41,17 @@ def _asks(conjunct: Conjunct) -> bool:
     return conjunct.query is not None or bool(conjunct.expr and conjunct.expr.queries)
 
 
-def _relation(block: Block, relation: Relation) -> tuple[Node, Named]:
+def _relation(block: Block, relation: Relation) -> tuple[Node, Scope]:
+    if not isinstance(relation, Nested):
+        node, named = _named_relation(block, relation)
+        return node, Scope((named,), outer=block.outer)
+    node, scope = _relation(block, relation.first)
+    for item in relation.joins:
+        node, scope = _join(block, node, scope, item)
+    return node, scope
+
+
+def _named_relation(block: Block, relation: Table | Derived) -> tuple[Node, Named]:
     if isinstance(relation, Derived):
         plan = block.query(relation.query)
         return plan.root, _named(relation.alias or "", relation.columns or plan.names, plan.root)
@@ -67,16 +76,20 @@ def _cte(block: Block, relation: Table) -> tuple[Node, Named]:
 
 
 def _join(block: Block, left: Node, scope: Scope, item: Joined) -> tuple[Node, Scope]:
-    right, named = _relation(block, item.relation)
+    right, other = _relation(block, item.relation)
+    if other.merged:
+        # its columns would stand elsewhere in `*`
+        raise Unsupported("USING inside parentheses")
     kind = "inner" if item.kind == "cross" else item.kind
-    wide = Scope((*scope.relations, named), scope.merged, scope.hidden, scope.outer)
+    relations = (*scope.relations, *other.relations)
+    wide = Scope(relations, scope.merged, scope.hidden, scope.outer)
     conditions = Conditions()
     using = item.using
     if item.natural:
         mine = {name.lower() for name, _ in scope.star(())}
-        using = tuple(name for name, _ in named.columns if name.lower() in mine)
+        using = tuple(name for name, _ in other.star(()) if name.lower() in mine)
     if using:
-        conditions, wide = _using(using, scope, named, wide, kind)
+        conditions, wide = _using(using, scope, other, wide, kind)
     for conjunct in item.on:
         conditions = condition(block, conjunct, wide, left, right, conditions)
     if kind in ("semi", "anti"):
@@ -87,14 +100,14 @@ def _join(block: Block, left: Node, scope: Scope, item: Joined) -> tuple[Node, S
 
 
 def _using(
-    names: Sequence[str], left: Scope, right: Named, wide: Scope, kind: str
+    names: Sequence[str], left: Scope, right: Scope, wide: Scope, kind: str
 ) -> tuple[Conditions, Scope]:
     equalities: list[Equality] = []
     merged: list[tuple[str, Expr]] = []
     hidden = set(wide.hidden)
     for name in names:
         mine, _ = left.find([name])
-        theirs, _ = Scope((right,)).find([name])
+        theirs, _ = right.find([name])
         equalities.append(Equality(mine, theirs))
         both = Expr(("COALESCE(", *mine.parts, ", ", *theirs.parts, ")"), (mine, theirs))
         merged.append((name, {"right": theirs, "full": both}.get(kind, mine)))

@@ -67,6 +67,13 @@ class Joined(msgspec.Struct, frozen=True):
     natural: bool = False
 
 
+class Nested(msgspec.Struct, frozen=True):
+    """Joins in parentheses: they meet each other first."""
+
+    first: Relation
+    joins: tuple[Joined, ...]
+
+
 class LateralView(msgspec.Struct, frozen=True):
     """LATERAL VIEW: a generator beside each row."""
 
@@ -76,7 +83,7 @@ class LateralView(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
 
 
-Relation = Table | Derived
+Relation = Table | Derived | Nested
 
 
 class Select(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from sqb.sql.fragments import ColumnUse, Fragment
 from sqb.sql.places import without_parentheses
-from sqb.sql.query import Relation, Select
+from sqb.sql.query import Joined, Nested, Relation, Select
 from sqb.sql.tokens import Tokens
 
 
@@ -24,7 +24,7 @@ class Spellings:
         self.uses = {use.start: use for piece in pieces for use in piece.columns}
         self.tables = _tables(select)
         self.qualified: dict[tuple[str, ...], set[str]] = {}
-        if any(join.using or join.natural for join in select.joins):
+        if any(join.using or join.natural for join in _joins(select.first, select.joins)):
             return  # such a join has columns of its own
         for use in self.uses.values():
             parts = folded(use)
@@ -62,11 +62,19 @@ class Spellings:
         return without_parentheses([token for token, _, _ in self.tokens(start, end)])
 
 
+def _joins(first: Relation | None, joins: Sequence[Joined]) -> list[Joined]:
+    """Joins with those in parentheses; the first relation counts as one that is joined to none."""
+    found = [*([Joined("cross", first)] if first is not None else []), *joins]
+    for join in tuple(found):
+        if isinstance(join.relation, Nested):
+            found += _joins(join.relation.first, join.relation.joins)
+    return found
+
+
 def _tables(select: Select) -> frozenset[str]:
-    relations: list[Relation] = [join.relation for join in select.joins]
-    if select.first is not None:
-        relations.append(select.first)
-    names = [*(r.alias for r in relations), *(view.alias for view in select.laterals)]
+    relations = [join.relation for join in _joins(select.first, select.joins)]
+    names = [r.alias for r in relations if not isinstance(r, Nested)]
+    names += [view.alias for view in select.laterals]
     return frozenset(name.lower() for name in names if name)
 
 

@@ -21,6 +21,7 @@ from sqb.sql.query import (
     Joined,
     JoinWord,
     LateralView,
+    Nested,
     Query,
     Relation,
     Select,
@@ -288,9 +289,7 @@ class _Reader(Conditions):
             return self._derived(Query((), self._block()))
         if self.word() == "(":
             inner = self.inner()
-            if inner.word() not in (*QUERY_WORDS, "VALUES", "("):
-                raise Unsupported("a join in parentheses")
-            return self._derived(inner.whole())
+            return self._derived(inner.whole()) if inner._asks() else self._nested(inner)
         start = self.tokens.parsed[self.at].start
         name = self.name()
         while self.take("."):
@@ -303,6 +302,20 @@ class _Reader(Conditions):
         if self.word() in ("(", *_TABLE_WORDS):
             raise Unsupported(f"{self.word()} behind {alias or name}")
         return Table(start, alias or name)
+
+    def _asks(self) -> bool:
+        """Does a query stand here, whatever parentheses are around it, or joins?"""
+        if self.word() != "(":
+            return self.word() in (*QUERY_WORDS, "VALUES")
+        ahead = _Reader(self.tokens, self.at, self.stop)
+        return ahead.inner()._asks() and ahead.word() in ("", "ORDER BY", "LIMIT", *_SET_WORDS)
+
+    def _nested(self, inner: _Reader) -> Nested:
+        nested = Nested(inner._relation(), tuple(inner._joins()))
+        inner.end()
+        if self.word() in _TABLE_WORDS or self._alias() is not None:
+            raise Unsupported("joins in parentheses with a name")
+        return nested
 
     def _derived(self, query: Query) -> Derived:
         alias = self._alias()
