@@ -252,6 +252,8 @@ class Queries:
         if self.rng.random() < 0.1:
             items.append((f"CASE WHEN {self.exists(columns)} THEN 1 ELSE 0 END", "int"))
         if self.rng.random() < 0.05:
+            items.append((self.exists(columns), "bool"))
+        if self.rng.random() < 0.05:
             other, inner = self.relation(1)
             summed = [c for c in inner if c.kind in _WHOLE]
             if summed:

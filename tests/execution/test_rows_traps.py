@@ -48,6 +48,13 @@ TRAPS = {
     "mark_in_partitions": "SELECT id, g FROM raw.q"
     " WHERE g <> 0 AND (id IN (SELECT k FROM raw.p) OR id > 2)",
     "partitions": "SELECT g, id, count(*) OVER (PARTITION BY id) AS n FROM raw.q WHERE g <> 0",
+    # Spark shows FALSE where IN is NULL
+    "in_shown": "SELECT id, g IN (SELECT k FROM raw.p) AS known FROM raw.t",
+    "not_in_shown": "SELECT id, g NOT IN (SELECT k FROM raw.u) AS strange FROM raw.t",
+    "in_shown_beside": "SELECT id, k IN (SELECT k FROM raw.u WHERE u.id = t.id) OR g > 2 AS known"
+    " FROM raw.t t",
+    "pairs_shown": "SELECT DISTINCT g, (g, k) NOT IN (SELECT id, k FROM raw.u) AS strange"
+    " FROM raw.t",
     # a condition that nothing meets
     "never": "SELECT t.id FROM raw.t t WHERE NOT EXISTS"
     " (SELECT 1 FROM raw.u u WHERE u.k = t.k AND u.w > NULL)",
@@ -116,6 +123,8 @@ INSERT INTO raw.u VALUES (9, 3, 9.9999, 3, true, false)
     """
 DELETE FROM raw.t WHERE id IN (1, 7);
 UPDATE raw.q SET g = NULL WHERE id IN (3, 6);
+DELETE FROM raw.p WHERE k IS NULL;
+INSERT INTO raw.p VALUES (2);
 INSERT INTO raw.u VALUES (10, 2, 8.5, 2, false, true), (11, 9, 1, 9, NULL, NULL)
 """,
 ]
@@ -137,3 +146,5 @@ def test_traps(bench: Workbench) -> None:
         ways = {node.name: way_of(node) for node in result.nodes}
         assert {n: way for n, way in ways.items() if "ROW_ERROR" in way or "fail" in way} == {}
         assert differences(bench, TRAPS) == {}, ways
+        shown = {name: way for name, way in ways.items() if "shown" in name}
+        assert not any("UNSUPPORTED" in way for way in shown.values()), shown

@@ -60,7 +60,7 @@ class Block(msgspec.Struct, frozen=True):
     """One text with what its names mean.
 
     ``outer`` is what a correlated sub-query sees around it; ``build`` makes the plan of a query
-    that is seen from here.
+    that is seen from here. ``last``: nothing is done with its results, they are the table's.
     """
 
     sql: str
@@ -69,6 +69,7 @@ class Block(msgspec.Struct, frozen=True):
     outer: Scope | None
     names: Names
     build: Callable[[Block, Query], Plan]
+    last: bool = False
 
     def fresh(self) -> Col:
         """A new column."""
@@ -80,4 +81,4 @@ class Block(msgspec.Struct, frozen=True):
 
     def within(self, outer: Scope | None) -> Block:
         """The same text, inside other rows."""
-        return msgspec.structs.replace(self, outer=outer)
+        return msgspec.structs.replace(self, outer=outer, last=False)

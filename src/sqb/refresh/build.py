@@ -21,7 +21,7 @@ from sqb.sql.query import Body, Query, Select, SetQuery, Values
 def build(sql: str, query: Query, lookup: Lookup) -> Plan:
     """The plan of a query."""
     names = Names()
-    block = Block(sql, lookup, {}, None, names, _query)
+    block = Block(sql, lookup, {}, None, names, _query, last=True)
     plan = _query(block, msgspec.structs.replace(query, first=None, in_order=False))
     minding = minds_order(plan.root) if names.in_order else None
     if minding is not None:
@@ -56,7 +56,8 @@ def _body(block: Block, body: Body) -> Plan:
 
 
 def _set_query(block: Block, body: SetQuery) -> Plan:
-    left, right = _body(block, body.left), _body(block, body.right)
+    inside = block.within(block.outer)
+    left, right = _body(inside, body.left), _body(inside, body.right)
     if len(left.names) != len(right.names):
         raise Unsupported("a set operation of different widths")
     cols = tuple(block.fresh() for _ in left.names)

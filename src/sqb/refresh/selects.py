@@ -53,7 +53,8 @@ def select_plan(block: Block, select: Select) -> Plan:
         if select.having:
             raise Unsupported("HAVING without GROUP BY")
         plain = [nested for piece in pieces for nested in piece.queries]
-        node, values = scalars(block, node, scope, plain)
+        shown = block.last and not select.qualify and not _reused(items)
+        node, values = scalars(block, node, scope, plain, nulls_are_false=shown)
         below = msgspec.structs.replace(below, scalars=values)
         return Plan(_results(block, select, node, below, calls), names)
     node, values = scalars(
@@ -75,6 +76,13 @@ def select_plan(block: Block, select: Select) -> Plan:
         cols = tuple(block.fresh() for _ in names)
         whole = SetOperation("union", True, whole, branch, cols)
     return Plan(Distinct(whole) if select.distinct else whole, names)
+
+
+def _reused(items: Sequence[Out]) -> bool:
+    """Is a result that asks a sub-query named in another one?"""
+    pieces = [item.piece for item in items if item.piece is not None]
+    asking = {item.name.lower() for item in items if item.piece and item.piece.queries}
+    return any(use.parts[0].lower() in asking for piece in pieces for use in piece.columns)
 
 
 def _above(

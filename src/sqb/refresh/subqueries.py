@@ -54,7 +54,7 @@ def where(block: Block, node: Node, scope: Scope, conjuncts: Sequence[Conjunct])
     for conjunct in conjuncts:
         if conjunct.expr is not None and conjunct.expr.queries:
             no_calls(conjunct.expr)
-            node, values = scalars(block, node, scope, conjunct.expr.queries, condition=True)
+            node, values = scalars(block, node, scope, conjunct.expr.queries, nulls_are_false=True)
             predicate = expression(block.sql, conjunct.expr, by_name(scope), scalars=values)
             node = Filter(node, predicate)
         elif conjunct.query is not None:
@@ -223,12 +223,14 @@ def scalars(
     scope: Scope | None,
     queries: Iterable[Nested],
     *,
-    condition: bool = False,
+    nulls_are_false: bool = False,
 ) -> tuple[Node, dict[int, Expr]]:
     """The rows with the value of each sub-query beside them, and what the values are.
 
-    Without a scope nothing of the row is seen inside: it is that of a group. ``condition`` says
-    that the sub-queries stand in one, so that NULL is as good as FALSE for its whole.
+    Without a scope nothing of the row is seen inside: it is that of a group. ``nulls_are_false``
+    says that the sub-queries stand in a condition, for whose whole NULL is as good as FALSE; or in
+    the results of a query, where Spark makes FALSE of an IN that is NULL, unless something else is
+    done with it: then its optimizer may make NOT IN of it before.
     """
     found: dict[int, Expr] = {}
     for nested in queries:
@@ -239,7 +241,7 @@ def scalars(
                 raise Unsupported("EXISTS or IN beside GROUP BY")
             if nested.asks == "in" and nested.matters == "value":
                 raise Unsupported("IN as a value")
-            if nested.asks == "in" and nested.matters == "whole" and not condition:
+            if nested.asks == "in" and nested.matters == "whole" and not nulls_are_false:
                 raise Unsupported("IN as a value")
             node, found[nested.start] = _flag(block, node, scope, nested)
             continue
