@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from proof import at_home, differences, on_spark, way_of
+from proof import BY_ROWS, at_home, differences, on_spark, way_of
 
 if TYPE_CHECKING:
     from conftest import Workbench
@@ -55,6 +55,41 @@ TRAPS = {
     " FROM raw.t t",
     "pairs_shown": "SELECT DISTINCT g, (g, k) NOT IN (SELECT id, k FROM raw.u) AS strange"
     " FROM raw.t",
+    # 0.0 and -0.0 are one value with two texts
+    "floats_of_groups": "SELECT CAST(x AS STRING) AS sx, count(*) AS n FROM raw.f GROUP BY x",
+    "floats_once": "SELECT concat('v', x) AS sx FROM (SELECT DISTINCT x FROM raw.f) q",
+    "floats_in_windows": "SELECT id, CAST(x AS STRING) AS sx, count(*) OVER (PARTITION BY x) AS n"
+    " FROM raw.f",
+    "floats_united": "SELECT concat('v', x) AS sx FROM (SELECT x FROM raw.f UNION"
+    " SELECT x + 1 FROM raw.f WHERE id < 3) q",
+    "floats_in_structs": "SELECT CAST(p.x AS STRING) AS sx, count(*) AS n"
+    " FROM (SELECT named_struct('x', x) AS p FROM raw.f) q GROUP BY p",
+    # decimals of which Spark rounds one
+    "wide_in": "SELECT id, CASE WHEN w0 IN (SELECT w18 FROM raw.f) THEN 1 ELSE 0 END AS c"
+    " FROM raw.f",
+    "wide_count": "SELECT a.id, (SELECT count(*) FROM raw.f b WHERE b.w18 = a.w0) AS c"
+    " FROM raw.f a",
+    # the smallest number has no counterpart
+    "smallest": "SELECT g, sum(i) AS s, count(i) AS c, count(*) AS n FROM raw.f GROUP BY g",
+    # a filter keeps a cast from failing
+    "guarded": "SELECT DISTINCT CAST(s AS INT) AS i FROM raw.f WHERE s RLIKE '^[0-9]+$'",
+    "guarded_join": "SELECT f.id, q.i FROM raw.f f LEFT JOIN (SELECT CAST(s AS INT) AS i"
+    " FROM raw.f WHERE s RLIKE '^[0-9]+$') q ON f.g = q.i",
+    # columns of USING come first, those of NATURAL as the left side has them
+    "natural": "SELECT * FROM raw.f NATURAL JOIN raw.n",
+    "natural_case": "SELECT f.id, n2.z FROM raw.f NATURAL JOIN (SELECT g AS G, z FROM raw.n) n2",
+    "using_star": "SELECT f.*, n.z FROM raw.f f JOIN raw.n n USING (g)",
+    "using_right": "SELECT n.*, f.id AS fid FROM raw.f f RIGHT JOIN raw.n n USING (g)",
+    "using_semi": "SELECT * FROM raw.f SEMI JOIN raw.n USING (g)",
+    "using_twice": "SELECT n.*, f.s FROM raw.f f JOIN raw.n n USING (g) JOIN raw.p USING (k)",
+    # columns that are called like a unit or a function
+    "unit": "SELECT id, date_trunc(month, at) AS t FROM raw.n",
+    "user": "SELECT session_user AS who, count(*) AS n FROM raw.n GROUP BY session_user",
+    # an order inside parentheses, and below a window
+    "ordered_twice": "SELECT g, collect_list(id) AS ids"
+    " FROM ((SELECT g, id FROM raw.f ORDER BY id DESC)) q GROUP BY g",
+    "ordered_window": "SELECT g, id, collect_list(id) OVER (PARTITION BY g) AS ids"
+    " FROM (SELECT g, id FROM raw.f ORDER BY id DESC) q",
     # a condition that nothing meets
     "never": "SELECT t.id FROM raw.t t WHERE NOT EXISTS"
     " (SELECT 1 FROM raw.u u WHERE u.k = t.k AND u.w > NULL)",
@@ -106,7 +141,15 @@ INSERT INTO raw.u VALUES (1, 1, 1.1234, 1, true, true), (2, 2, 2.5, 2, false, fa
 CREATE TABLE raw.p (k INT) USING iceberg;
 INSERT INTO raw.p VALUES (1), (10), (NULL);
 CREATE TABLE raw.q (id INT, g INT) USING iceberg PARTITIONED BY (g);
-INSERT INTO raw.q VALUES (1, 0), (2, 1), (3, 2), (4, NULL)
+INSERT INTO raw.q VALUES (1, 0), (2, 1), (3, 2), (4, NULL);
+CREATE TABLE raw.f (id INT, x DOUBLE, s STRING, i INT, w0 DECIMAL(38,0), w18 DECIMAL(38,18),
+  k INT, g INT) USING iceberg;
+INSERT INTO raw.f VALUES (1, 0.0, '1', -2147483648, 1, 1.1, 1, 1), (2, 1.5, 'x', 5, 2, 1.2, 1, 1),
+  (3, -0.0, '2', -2147483648, 3, 2.000000000000000001, 10, 2), (4, NULL, 'y', 1, 1, 2.9, 2, 2);
+CREATE TABLE raw.n (z INT, month STRING, session_user STRING, at TIMESTAMP, k INT, g INT, id INT)
+  USING iceberg;
+INSERT INTO raw.n VALUES (10, 'year', 'ann', TIMESTAMP'2026-03-09 10:00:00', 1, 1, 1),
+  (20, 'day', 'bob', TIMESTAMP'2026-03-09 10:00:00', 10, 2, 3)
 """
 CHANGES = [
     """
@@ -114,6 +157,8 @@ INSERT INTO raw.t VALUES (7, 1, 3, '3', 5.00, DATE'2026-01-07', 'n', array('m'),
   (8, 2, 10, '10', 10.01, DATE'2026-01-08', '$' || '{name}', array('m', 'o'), false);
 DELETE FROM raw.t WHERE s = '01';
 INSERT INTO raw.q VALUES (5, NULL), (6, 0), (7, 1), (1, 2);
+INSERT INTO raw.f VALUES (5, -0.0, '3', 7, 2, 3.4, 2, 1), (6, -0.0, 'z', NULL, 4, 1.2, 1, 3);
+INSERT INTO raw.n VALUES (30, 'hour', 'cy', TIMESTAMP'2026-03-10 10:30:00', 2, 1, 5);
 UPDATE raw.t SET v = v + 1 WHERE s IN ('10', '9', '2', '1')
 """,
     """
@@ -124,6 +169,8 @@ INSERT INTO raw.u VALUES (9, 3, 9.9999, 3, true, false)
 DELETE FROM raw.t WHERE id IN (1, 7);
 UPDATE raw.q SET g = NULL WHERE id IN (3, 6);
 DELETE FROM raw.p WHERE k IS NULL;
+DELETE FROM raw.f WHERE id IN (1, 3);
+UPDATE raw.n SET z = z + 1, session_user = 'dan' WHERE z = 10;
 INSERT INTO raw.p VALUES (2);
 INSERT INTO raw.u VALUES (10, 2, 8.5, 2, false, true), (11, 9, 1, 9, NULL, NULL)
 """,
@@ -148,3 +195,45 @@ def test_traps(bench: Workbench) -> None:
         assert differences(bench, TRAPS) == {}, ways
         shown = {name: way for name, way in ways.items() if "shown" in name}
         assert not any("UNSUPPORTED" in way for way in shown.values()), shown
+
+
+MOVING = {
+    "star_in_union": "SELECT id, k FROM raw.t UNION ALL SELECT * FROM raw.b",
+    "star_renamed": "WITH q(x, y) AS (SELECT * FROM raw.b) SELECT x, max(y) AS m FROM q GROUP BY x",
+    "star_once": "SELECT g, count(*) AS n FROM (SELECT DISTINCT * FROM raw.c) q GROUP BY g",
+    "alias_or_column": "SELECT g AS a, a + 1 AS z FROM raw.c",
+    "outer_or_inner": "SELECT t.id FROM raw.t t WHERE EXISTS"
+    " (SELECT 1 FROM raw.c c WHERE c.g = t.k AND a > 1)",
+    "all_the_same": "SELECT g, count(*) AS n FROM raw.c GROUP BY g",
+}
+
+
+def test_columns_that_come_go_or_move_may_change_what_names_mean(bench: Workbench) -> None:
+    happen(
+        bench,
+        """
+CREATE TABLE raw.t (id INT, k INT, a INT) USING iceberg;
+INSERT INTO raw.t VALUES (1, 10, 2), (2, 20, 0), (3, 3, 3);
+CREATE TABLE raw.b (id INT, k INT) USING iceberg;
+INSERT INTO raw.b VALUES (1, 10), (5, 50), (3, 3);
+CREATE TABLE raw.c (g INT, a INT) USING iceberg;
+INSERT INTO raw.c VALUES (10, 7), (20, 7), (10, 8)
+""",
+    )
+    for name, sql in MOVING.items():
+        bench.model(name, at_home(sql))
+    bench.build()
+    happen(
+        bench,
+        """
+ALTER TABLE raw.b ALTER COLUMN k FIRST;
+ALTER TABLE raw.c DROP COLUMN a;
+INSERT INTO raw.b VALUES (60, 6);
+INSERT INTO raw.c VALUES (3)
+""",
+    )
+    result = bench.build(refresh="rows")
+    ways = {node.name: way_of(node) for node in result.nodes}
+    assert differences(bench, MOVING) == {}, ways
+    assert ways.pop("all_the_same") in BY_ROWS
+    assert set(ways.values()) == {"full:SCHEMA_CHANGED"}, ways

@@ -76,8 +76,8 @@ def both_sides_are_joined_new(patch: Patch) -> None:
 
 
 def windows_are_cut_anywhere(patch: Patch) -> None:
-    patch.setattr(derive, "partitioned", lambda node, exprs: not _made(node, exprs))
-    patch.setattr(restrict, "partitioned", lambda node, exprs: not _made(node, exprs))
+    patch.setattr(derive, "partitioned", lambda node, exprs, _: not _made(node, exprs))
+    patch.setattr(restrict, "partitioned", lambda node, exprs, _: not _made(node, exprs))
 
 
 def _made(node, exprs) -> bool:  # type: ignore[no-untyped-def]
@@ -198,7 +198,7 @@ def null_is_no_member(patch: Patch) -> None:
 
 
 def nothing_comes_of_no_rows(patch: Patch) -> None:
-    def within(node, exprs):  # type: ignore[no-untyped-def]
+    def within(node, exprs, _):  # type: ignore[no-untyped-def]
         return all(expr.columns <= {col for col, _ in node.keys} for expr in exprs)
 
     patch.setattr(restrict, "grouped", within)

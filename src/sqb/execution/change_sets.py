@@ -18,12 +18,13 @@ from sqb.identity.data_id import UNKNOWN, source_schema
 from sqb.lake.metadata import Column, TableFacts, schema_hash
 from sqb.lake.types import spark_type
 from sqb.lake.versions import Snapshot
+from sqb.refresh.build import Plan
 from sqb.refresh.changes import TableChange, table_change
 from sqb.refresh.differing import Part, Parts, differing, limited
-from sqb.refresh.ir import Node, scans
+from sqb.refresh.ir import scans
 from sqb.refresh.netting import net
 from sqb.refresh.reasons import Refused
-from sqb.refresh.script import WEIGHT
+from sqb.refresh.script import COPIES, WEIGHT
 from sqb.refresh.strategies import groupable
 from sqb.refresh.types import ColumnType, mistied
 from sqb.state.record import Record
@@ -51,19 +52,19 @@ class Source(msgspec.Struct, frozen=True):
     stored: tuple[Column, ...] | None = None
 
 
-def sources_of(run: Run, record: Record, root: Node, *, fresh: bool = False) -> dict[str, Source]:
+def sources_of(run: Run, record: Record, plan: Plan, *, fresh: bool = False) -> dict[str, Source]:
     """The tables of a plan with what happened to each since ``record``, from metadata alone.
 
     ``fresh``: one that was not read before is taken as it is, without a change.
     """
     columns: dict[str, dict[str, None]] = {}
-    for scan in scans(root):
+    for scan in scans(plan.root):
         columns.setdefault(scan.source, {}).update(dict.fromkeys(n for _, n in scan.columns))
     found = {
-        name: source_of(run, record, name, tuple(cols), fresh=fresh)
+        name: source_of(run, record, name, tuple(cols), read_by=plan, fresh=fresh)
         for name, cols in columns.items()
     }
-    why = mistied(root, column_types(found))
+    why = mistied(plan.root, column_types(found))
     if why is not None:
         raise Refused("UNSUPPORTED", why)
     return found
@@ -86,10 +87,10 @@ def source_of(
     name: str,
     columns: tuple[str, ...],
     *,
-    same_columns: bool = True,
+    read_by: Plan | None = None,
     fresh: bool = False,
 ) -> Source:
-    """One table with what happened to it; ``same_columns``: those read must be what they were."""
+    """One table with what happened to it; what a plan reads of it must be what it was."""
     facts, state = run.relation(name), run.state(name)
     if fresh and name not in record.pins and name not in record.read():
         at = facts.snapshot_id if facts is not None else None
@@ -109,11 +110,12 @@ def source_of(
     old = record.pins.get(name)
     change = table_change(known, old, facts.snapshot_id)
     readable = old is None or old in known
-    if not same_columns or change.way == "unknown" or old is None:
+    if read_by is None or change.way == "unknown" or old is None:
         return Source(name, columns, change, facts, readable)
     stored = known[old].columns if old in known else None
     for then in _as_read(run, record, facts, name, stored):
         _same_columns(name, columns, then, facts)
+        _same_meaning(name, read_by.words, then, facts)
     if stored is not None and not set(columns) <= {c.name for c in _kept(stored, facts)}:
         # rows of then have to be given the columns of now, and nothing else is left of them
         way = "versions" if change.way == "lineage" else change.way
@@ -194,6 +196,20 @@ def _same_columns(
         old = before.get(column.id)
         if old is None or (old.name, old.type) != (column.name, column.type):
             raise Refused("SCHEMA_CHANGED", f"column {wanted} of {name} is not what it was")
+
+
+def _same_meaning(
+    name: str, words: frozenset[str] | None, then: Sequence[Column], facts: TableFacts
+) -> None:
+    """Raise if names that a query mentions, or ``*``, may mean something else than they did."""
+    before, now = ([c.name.lower() for c in columns] for columns in (then, facts.columns))
+    other = set(before) ^ set(now)
+    moved = [c for c in before if c not in other] != [c for c in now if c not in other]
+    if words is not None:
+        other &= words
+    if other or moved:
+        what = f"column {min(other)}" if other else "the order of columns"
+        raise Refused("SCHEMA_CHANGED", f"{what} of {name} is not what it was")
 
 
 class Bound:
@@ -296,8 +312,9 @@ class Bound:
     def _raw(self, source: Source) -> str:
         """The rows that came and went, with their weights; some may cancel."""
         lowered = {column.lower() for column in source.columns}
-        if WEIGHT in lowered:
-            raise Refused("UNSUPPORTED", f"a column named {WEIGHT}")
+        for own in (WEIGHT, COPIES):
+            if own in lowered:
+                raise Refused("UNSUPPORTED", f"a column named {own}")
         if source.change.way == "changelog" and not lowered.isdisjoint(_CHANGELOG):
             raise Refused("UNSUPPORTED", "a column named like one of the changelog")
         return self._change_rows(source, source.columns)
@@ -339,7 +356,7 @@ class Bound:
         then = self.run.versions(source.name).get(change.old or -1)
         kept = _kept(then.columns, facts) if then is not None else facts.columns
         names = [column.name for column in kept]
-        own = {WEIGHT, *_CHANGELOG}.isdisjoint(name.lower() for name in names)
+        own = {WEIGHT, COPIES, *_CHANGELOG}.isdisjoint(name.lower() for name in names)
         if not own or self.run.readers(source.name, change.old) < 2:
             return None
         raw = self._change_rows(source, names)

@@ -115,7 +115,7 @@ def _foreseen(run: Run, node: PlannedNode) -> Foreseen:
     if record is None or base is None or not untouched(record, base):
         raise Refused("TARGET_MODIFIED_OUTSIDE", "the table was written by someone else")
     plan = understand(run, name, record.clock, _ask)
-    sources = sources_of(run, record, plan.root)
+    sources = sources_of(run, record, plan)
     moved = tuple(Moved(source.name, source.change) for source in sources.values())
     for source in sources.values():
         if source.change.way == "unknown":

@@ -45,7 +45,17 @@ from sqb.refresh.build import Plan
 from sqb.refresh.cost import Sizes, affordable, estimate_full, refuse_keys, worth_looking
 from sqb.refresh.derive import moves
 from sqb.refresh.free import free_choice
-from sqb.refresh.ir import Aggregate, Col, Node, Single, Window, inputs, output
+from sqb.refresh.ir import (
+    Aggregate,
+    Col,
+    Distinct,
+    Node,
+    SetOperation,
+    Single,
+    Window,
+    inputs,
+    output,
+)
 from sqb.refresh.levels import level
 from sqb.refresh.netting import Signed, Target
 from sqb.refresh.prune import pruned
@@ -201,7 +211,7 @@ class RowRefresh:
 
     def sources(self, record: Record, plan: Plan) -> dict[str, Source]:
         """The tables of the plan with what happened to each."""
-        return sources_of(self.run, record, plan.root)
+        return sources_of(self.run, record, plan)
 
     def weigh(self, work: Work, plan: Plan, sources: Mapping[str, Source]) -> None:
         """Raise ``Refused`` if a rebuild is sure to be cheaper."""
@@ -368,11 +378,11 @@ def kinds_at(script: Script, steps: Steps) -> Callable[[Node], list[str]]:
 
 
 def types_of(plan: Plan, script: Script, steps: Steps) -> dict[Col, str]:
-    """Spark's types of the plan's results: of the whole and of its groups and windows."""
+    """Spark's types of the plan's results: of the whole, and wherever equal values meet."""
     found: dict[Col, str] = {}
 
     def look(node: Node, top: bool) -> None:
-        if top or isinstance(node, Aggregate | Window):
+        if top or isinstance(node, Aggregate | Window | Distinct | SetOperation):
             kinds = kinds_of(steps.described(script.state(node, "new")))
             found.update({Col(name): kind for name, kind in kinds.items()})
         for child in inputs(node):
@@ -392,8 +402,11 @@ def _same_shape(
     cols = output(plan.root)
     if len(cols) != len(base.columns):
         raise Refused("SCHEMA_CHANGED", "the query gives other columns than the table has")
-    names = list(plan.names)
-    if names != [column.name for column in base.columns]:
+    names, there = list(plan.names), [column.name for column in base.columns]
+    if names != there:
+        others = [mine for mine, name in zip(names, there, strict=True) if mine != name]
+        if {name.lower() for name in others} & {name.lower() for name in there}:
+            raise Refused("SCHEMA_CHANGED", "the columns of the query stand in another order")
         names = ask()
     for col, name, column in zip(cols, names, base.columns, strict=True):
         if column.name.lower() in (WEIGHT, COPIES):

@@ -197,7 +197,9 @@ class Steps:
             return step.sql
         name, exprs = step.within
         found = self.keys[name]
-        limits = [r.met_by(e) for r, e in zip(found.ranges, exprs, strict=True) if r is not None]
+        # of columns alone: no file is left out by an expression, which may fail for other rows
+        pairs = zip(found.ranges, exprs, strict=True)
+        limits = [r.met_by(e) for r, e in pairs if r is not None and e.isidentifier()]
         sql = " AND ".join([step.sql, *limits])
         if found.count <= BROADCAST_KEYS:
             sql = sql.replace(

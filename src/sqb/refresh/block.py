@@ -34,21 +34,29 @@ Ctes = Mapping[str, "tuple[Query, tuple[str, ...], Ctes]"]
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """A plan and what its columns are called, in order."""
+    """A plan and what its columns are called, in order.
+
+    ``words`` are all that the text mentions, in lower case: a column that comes or goes may change
+    what one of them means. None: ``*`` stands there, which means all columns.
+    """
 
     root: Node
     names: tuple[str, ...]
+    words: frozenset[str] | None = frozenset()
 
 
 class Names:
     """Column names that no other column of the plan has.
 
-    ``in_order`` says that a query below the outermost one asks for an order.
+    ``in_order`` says that a query below the outermost one asks for an order, ``starred`` that one
+    asks for all columns of something. ``texts`` are those of the query and of views.
     """
 
     def __init__(self) -> None:
         self._made = 0
         self.in_order = False
+        self.starred = False
+        self.texts: list[str] = []
 
     def fresh(self) -> Col:
         """A name that was not there before."""

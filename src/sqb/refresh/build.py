@@ -6,6 +6,8 @@ and WHERE become joins on their equalities, in an order in which each meets what
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from sqb.refresh.block import Block, Lookup, Names, Plan, TableRef, ViewRef
@@ -21,11 +23,14 @@ from sqb.sql.query import Body, Query, Select, SetQuery, Values
 def build(sql: str, query: Query, lookup: Lookup) -> Plan:
     """The plan of a query."""
     names = Names()
+    names.texts.append(sql)
     block = Block(sql, lookup, {}, None, names, _query, last=True)
     plan = _query(block, msgspec.structs.replace(query, first=None, in_order=False))
     minding = minds_order(plan.root) if names.in_order else None
     if minding is not None:
         raise Unsupported(f"{minding} of rows that a sub-query puts in order", "FREE_CHOICE")
+    words = re.findall(r"\w+", " ".join(names.texts).lower())
+    plan = msgspec.structs.replace(plan, words=None if names.starred else frozenset(words))
     return plan if query.first is None else first_rows(sql, plan, query.body, query.first)
 
 

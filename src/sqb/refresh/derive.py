@@ -47,6 +47,7 @@ from sqb.refresh.matching import (
 )
 from sqb.refresh.restrict import (
     Keys,
+    apart,
     merged,
     partitioned,
     plain_equalities,
@@ -124,6 +125,8 @@ class Derivation:
                 below = through(exprs, dict(then.items)) if isinstance(then, Project) else exprs
                 parts = [self.keys(node.child, below, exact=exact), self._crossing(node, exprs)]
                 return self._union([part for part in parts if part], len(exprs))
+            case Distinct() | SetOperation() if not apart(exprs, self.script.loose):
+                raise NotDerivable("KEY_NOT_DERIVABLE", "what is made of a floating point number")
             case Filter() | Distinct():
                 return self.keys(node.child, exprs, exact=exact)
             case Project():
@@ -134,9 +137,12 @@ class Derivation:
                 grouped = frozenset(col for col, _ in node.keys)
                 if not all(expr.columns <= grouped for expr in exprs):
                     raise NotDerivable("KEY_NOT_DERIVABLE", "an aggregate's result")
+                if not apart(exprs, self.script.loose):
+                    why = "what is made of a floating point number"
+                    raise NotDerivable("KEY_NOT_DERIVABLE", why)
                 return self.keys(node.child, through(exprs, dict(node.keys)), exact=exact)
             case Window():
-                if not partitioned(node, exprs):
+                if not partitioned(node, exprs, self.script.loose):
                     raise NotDerivable("WINDOW_WITHOUT_PARTITION", _described(exprs))
                 return self.keys(node.child, exprs, exact=exact)
             case SetOperation():

@@ -90,6 +90,7 @@ def lookups(
     """The changed tables that are only looked up in.
 
     ``keys`` are declared unique keys; ``unique`` asks the data, and is asked as little as possible.
+    If every table could be a lookup, those drive whose key is not declared; else the first one.
     """
     by = equated(root)
 
@@ -103,9 +104,10 @@ def lookups(
         return True
 
     found = {name for name in changed if name in by and looked_up(name)}
-    first = next(iter(by), None)
-    others = [name for name in by if name != first]
-    # if every table could be a lookup, the first one drives
-    if first in found and all(name in found or looked_up(name) for name in others):
-        found.discard(first)
+    if found and all(name in found or looked_up(name) for name in by):
+        # each could be looked up in another: what only happens to be unique may drive next time,
+        # and what it was left out for now would be lost
+        found = {name for name in found if name in keys}
+        if all(name in keys for name in by):
+            found.discard(next(iter(by)))
     return frozenset(found)

@@ -27,7 +27,7 @@ from sqb.refresh.ir import (
     output,
     positions,
 )
-from sqb.refresh.restrict import Keys, merged, partitioned, through
+from sqb.refresh.restrict import Keys, apart, loose, merged, partitioned, through
 
 #: Aggregates whose result depends on the order of the rows.
 _FREE = frozenset(
@@ -41,7 +41,8 @@ _RANKS = frozenset({"row_number", "ntile", "lag", "lead", "nth_value"})
 _SUMS = frozenset(
     {"sum", "avg", "mean", "try_sum", "try_avg", "std", "stddev", "stddev_samp", "stddev_pop"}
     | {"variance", "var_samp", "var_pop", "corr", "covar_pop", "covar_samp", "kurtosis"}
-    | {"skewness", "median", "percentile", "percentile_cont"}
+    | {"skewness", "median", "percentile", "percentile_cont", "regr_avgx", "regr_avgy", "regr_r2"}
+    | {"regr_intercept", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy"}
 )
 
 
@@ -57,14 +58,14 @@ def free_choice(node: Node, types: Mapping[Col, str], keys: Keys | None) -> str 
             return free_choice(node.child, types, None)
         case Aggregate():
             chooses = _chooses(node, types)
-            own = keys is not None and _within(keys, node)
+            own = keys is not None and _within(keys, node) and apart(keys, loose(types))
             if chooses and not own:
                 return chooses
             inner = through(keys, dict(node.keys)) if own and keys is not None else None
             return free_choice(node.child, types, inner)
         case Window():
             chooses = _window_chooses(node, types)
-            own = keys is not None and partitioned(node, keys)
+            own = keys is not None and partitioned(node, keys, loose(types))
             if chooses and not own:
                 return chooses
             return free_choice(node.child, types, keys if own else None)
@@ -90,10 +91,11 @@ def free_choice(node: Node, types: Mapping[Col, str], keys: Keys | None) -> str 
 
 
 def minds_order(node: Node) -> str | None:
-    """An aggregate whose result depends on the order in which rows come; None: there is none."""
+    """A function whose result depends on the order in which rows come; None: there is none."""
     calls = [call for _, call in node.calls] if isinstance(node, Aggregate) else []
+    calls += [item.call for item in node.items] if isinstance(node, Window) else []
     names = [call.function.removesuffix("_distinct") for call in calls]
-    own = (name for name in names if name in _FREE)
+    own = (name for name in names if name in _FREE | _RANKS)
     below = (found for child in inputs(node) if (found := minds_order(child)))
     return next(own, None) or next(below, None)
 

@@ -127,8 +127,8 @@ def way_of(kind: Kind, reason: str, standing: Standing) -> Way:
         return "carry"
     if kind.replay == "full" or standing.was != kind.name:
         return "rebuild"
-    if kind.holds_history and standing.kept == HISTORY:
-        return "carry"
+    if kind.holds_history and (standing.kept == HISTORY or kind.keeps):
+        return "carry"  # of keys that vanish while `deletes keep` is added, rows stay, too
     return "carry" if kind.name == "merge" and kind.replay == FORWARD else "rebuild"
 
 

@@ -59,6 +59,7 @@ def _named_relation(block: Block, relation: Table | Derived) -> tuple[Node, Name
     if found is None:
         return _cte(block, relation)
     if isinstance(found, ViewRef):
+        block.names.texts.append(found.sql)
         inside = msgspec.structs.replace(block, sql=found.sql, lookup=found.lookup, ctes={})
         plan = inside.query(found.query)
         return plan.root, _named(relation.alias, found.columns or plan.names, plan.root)
@@ -82,18 +83,20 @@ def _join(block: Block, left: Node, scope: Scope, item: Joined) -> tuple[Node, S
         raise Unsupported("USING inside parentheses")
     kind = "inner" if item.kind == "cross" else item.kind
     relations = (*scope.relations, *other.relations)
-    wide = Scope(relations, scope.merged, scope.hidden, scope.outer)
+    wide = msgspec.structs.replace(scope, relations=relations)
     conditions = Conditions()
     using = item.using
     if item.natural:
-        mine = {name.lower() for name, _ in scope.star(())}
-        using = tuple(name for name, _ in other.star(()) if name.lower() in mine)
+        block.names.starred = True
+        # Spark compares these names alone by their case, too
+        theirs = {name for name, _ in other.star(())}
+        using = tuple(name for name, _ in scope.star(()) if name in theirs)
     if using:
         conditions, wide = _using(using, scope, other, wide, kind)
     for conjunct in item.on:
         conditions = condition(block, conjunct, wide, left, right, conditions)
     if kind in ("semi", "anti"):
-        return Join(kind, left, right, *conditions.parts), scope
+        return Join(kind, left, right, *conditions.parts), wide if using else scope
     if kind == "right":
         return Join("left", right, left, *conditions.swapped().parts), wide
     return Join(kind, left, right, *conditions.parts), wide
@@ -102,6 +105,7 @@ def _join(block: Block, left: Node, scope: Scope, item: Joined) -> tuple[Node, S
 def _using(
     names: Sequence[str], left: Scope, right: Scope, wide: Scope, kind: str
 ) -> tuple[Conditions, Scope]:
+    """The equalities of USING, and what names mean behind it: its columns come first."""
     equalities: list[Equality] = []
     merged: list[tuple[str, Expr]] = []
     hidden = set(wide.hidden)
@@ -110,19 +114,31 @@ def _using(
         theirs, _ = right.find([name])
         equalities.append(Equality(mine, theirs))
         both = Expr(("COALESCE(", *mine.parts, ", ", *theirs.parts, ")"), (mine, theirs))
-        merged.append((name, {"right": theirs, "full": both}.get(kind, mine)))
+        side = right if kind == "right" else left
+        called = next(n for n, _ in side.star(()) if n.lower() == name.lower())
+        merged.append((called, {"right": theirs, "full": both}.get(kind, mine)))
         hidden |= mine.columns | theirs.columns
-    if kind in ("semi", "anti"):
-        return Conditions(tuple(equalities)), wide
     kept = [(n, e) for n, e in left.merged if n.lower() not in {x.lower() for x in names}]
-    scope = Scope(wide.relations, (*merged, *kept), frozenset(hidden), wide.outer)
+    relations = left.relations if kind in ("semi", "anti") else wide.relations
+    shared = [col for e in equalities for col in (*e.left.columns, *e.right.columns)]
+    ordered = tuple(_first(named, shared) for named in relations)
+    scope = Scope(
+        ordered, (*merged, *kept), frozenset(hidden), wide.outer, chained=bool(left.merged)
+    )
     return Conditions(tuple(equalities)), scope
+
+
+def _first(named: Named, shared: Sequence[Col]) -> Named:
+    """The columns of USING first, as ``t.*`` gives them."""
+    places = {col: place for place, col in enumerate(shared)}
+    columns = sorted(named.columns, key=lambda item: places.get(item[1], len(shared)))
+    return Named(named.alias, tuple(columns))
 
 
 def _lateral(block: Block, node: Node, scope: Scope, view: LateralView) -> tuple[Node, Scope]:
     node, made = generated(block, node, scope, view)
     relations = (*scope.relations, Named(view.alias, made))
-    return node, Scope(relations, scope.merged, scope.hidden, scope.outer)
+    return node, msgspec.structs.replace(scope, relations=relations)
 
 
 def generated(

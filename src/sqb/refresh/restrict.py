@@ -6,7 +6,7 @@ another key. Everywhere else the restriction is applied on top, which always is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqb.refresh.ir import (
     Aggregate,
@@ -36,6 +36,11 @@ def restrict(script: Script, node: Node, exprs: Keys, keys: str, version: Versio
     match node:
         case Scan():
             return _on_top(script, node, exprs, keys, version)
+        case Filter() if _of_a_table(node) and any(expr.column is None for expr in exprs):
+            # what the filter leaves out may be what the expression fails for, such as a cast
+            return _on_top(script, node, exprs, keys, version)
+        case Distinct() | SetOperation() if not apart(exprs, script.loose):
+            return _on_top(script, node, exprs, keys, version)
         case Filter() | Distinct():
             below = restrict(script, node.child, exprs, keys, version)
             return script.apply(at(node, version), [below])
@@ -45,10 +50,10 @@ def restrict(script: Script, node: Node, exprs: Keys, keys: str, version: Versio
             return script.apply(at(node, version), [below])
         case Explode() if _within(exprs, output(node.child)):
             return script.apply(node, [restrict(script, node.child, exprs, keys, version)])
-        case Aggregate() if grouped(node, exprs):
+        case Aggregate() if grouped(node, exprs, script.loose):
             inner = through(exprs, dict(node.keys))
             return script.apply(node, [restrict(script, node.child, inner, keys, version)])
-        case Window() if partitioned(node, exprs):
+        case Window() if partitioned(node, exprs, script.loose):
             return script.apply(node, [restrict(script, node.child, exprs, keys, version)])
         case SetOperation():
             left, right = positions(node)
@@ -68,13 +73,34 @@ def through(exprs: Keys, defined: dict[Col, Expr]) -> Keys:
     return tuple(substitute(expr, defined) for expr in exprs)
 
 
-def grouped(node: Aggregate, exprs: Keys) -> bool:
+def loose(types: Mapping[Col, str]) -> frozenset[Col]:
+    """The columns with values that are equal and not the same: 0.0 and -0.0.
+
+    >>> sorted(col.name for col in loose({Col("a"): "double", Col("b"): "array<int>"}))
+    ['a']
+    """
+    words = ("float", "double")
+    return frozenset(col for col, kind in types.items() if any(w in kind.lower() for w in words))
+
+
+def apart(exprs: Sequence[Expr], loose: frozenset[Col]) -> bool:
+    """Are rows with equal values of the columns rows of one key?
+
+    What is made of 0.0 and of -0.0 need not be equal: their texts are not.
+    """
+    return all(expr.column is not None or not expr.columns & loose for expr in exprs)
+
+
+def grouped(node: Aggregate, exprs: Keys, loose: frozenset[Col]) -> bool:
     """Has every key groups of its own, and no rows no group?"""
-    return bool(node.keys) and _within(exprs, (col for col, _ in node.keys))
+    keys = (col for col, _ in node.keys)
+    return bool(node.keys) and _within(exprs, keys) and apart(exprs, loose)
 
 
-def partitioned(node: Window, exprs: Keys) -> bool:
+def partitioned(node: Window, exprs: Keys, loose: frozenset[Col]) -> bool:
     """Does every window function compute within the rows of one key?"""
+    if not apart([e for e in exprs if any(e not in i.partition for i in node.items)], loose):
+        return False
     for item in node.items:
         plain = {expr.column for expr in item.partition}
         for expr in exprs:
@@ -101,6 +127,13 @@ def merged(node: Join, exprs: Keys) -> list[Equality] | None:
 def plain_equalities(node: Join) -> list[Equality]:
     """The equalities between two columns."""
     return [e for e in node.equalities if e.left.column and e.right.column]
+
+
+def _of_a_table(node: Node) -> bool:
+    """Is it made of each row of one table alone?"""
+    while isinstance(node, Filter | Project | Explode):
+        node = node.child
+    return isinstance(node, Scan)
 
 
 def _within(exprs: Keys, cols: Iterable[Col]) -> bool:

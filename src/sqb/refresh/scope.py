@@ -19,12 +19,13 @@ class Named(msgspec.Struct, frozen=True):
 
 class Scope(msgspec.Struct, frozen=True):
     """The relations that a block sees. ``merged`` are columns of USING, which have no relation;
-    ``outer`` is the block around a correlated sub-query."""
+    ``outer`` is the block around a correlated sub-query. ``chained``: USING stands there twice."""
 
     relations: tuple[Named, ...] = ()
     merged: tuple[tuple[str, Expr], ...] = ()
     hidden: frozenset[Col] = frozenset()
     outer: Scope | None = None
+    chained: bool = False
 
     def find(self, parts: Sequence[str]) -> tuple[Expr, int]:
         """What a name means, and how many of its parts were used; the rest are fields."""
@@ -73,6 +74,8 @@ class Scope(msgspec.Struct, frozen=True):
                 if col not in self.hidden
             ]
             return [*self.merged, *rest]
+        if self.chained:
+            raise Unsupported(f"{'.'.join(qualifier)}.* behind several USING")
         for relation in self.relations:
             if relation.alias.lower() == qualifier[-1].lower():
                 return [(name, column(col)) for name, col in relation.columns]

@@ -61,7 +61,8 @@ class Step(msgspec.Struct, frozen=True):
 
 class Script:
     """The steps of one refresh. ``relation`` names a source's rows at a version, or its changes;
-    ``quote`` writes the name of a column of a table."""
+    ``quote`` writes the name of a column of a table. ``loose`` are columns with values that are
+    equal and not the same, floating point numbers."""
 
     def __init__(
         self,
@@ -70,6 +71,7 @@ class Script:
     ) -> None:
         self.relation = relation
         self.quote = quote
+        self.loose: frozenset[Col] = frozenset()
         self.steps: dict[str, Step] = {}
         self._states: dict[tuple[int, Version], str] = {}
         self._kept: list[Node] = []

@@ -128,6 +128,7 @@ def _items(block: Block, select: Select, node: Node, scope: Scope) -> tuple[Node
     made, out = node, list[Out]()
     for item in select.items:
         if item.star is not None:
+            block.names.starred = True
             listed = scope.star(item.star, item.without)
             out += [Out(name, None, expr) for name, expr in listed]
             continue

@@ -271,9 +271,11 @@ _NEGATED = 34
 def negated(value: str, kind: str) -> str:
     """A value with the other sign and all of its digits; ``kind`` is the type of its sum.
 
-    >>> negated("x", "decimal(28,2)")
-    '-(x)'
+    >>> negated("x", "decimal(28,2)"), negated("x", "bigint")
+    ('-(x)', '-CAST(x AS BIGINT)')
     """
+    if kind == "bigint":  # the smallest INT has no counterpart
+        return f"-CAST({value} AS BIGINT)"
     digits = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", kind)
     if digits is None or int(digits[1]) <= _NEGATED:
         return f"-({value})"

@@ -34,7 +34,7 @@ from sqb.refresh.ir import (
     output,
 )
 from sqb.refresh.reasons import Rejected
-from sqb.refresh.restrict import Keys, restrict
+from sqb.refresh.restrict import Keys, loose, restrict
 from sqb.refresh.script import Script
 
 
@@ -130,6 +130,7 @@ def choose(situation: Situation, script: Script) -> Choice:
     options: list[Option] = []
     rejected: list[Rejected] = []
     root = situation.plan.root
+    script.loose = loose(situation.types)
     rules = _FIRST_ROWS if isinstance(root, Top) else _RULES
     for rule in rules:
         whole = _not_all_of(root)

@@ -165,6 +165,7 @@ def _correlated(block: Block, outer: Node, scope: Scope, query: Query) -> _Insid
     values: list[Expr] = []
     for item in select.items:
         if item.expr is None:
+            block.names.starred = True
             values += [expr for _, expr in seen.star(item.star or (), item.without)]
             continue
         if item.expr.calls or item.expr.queries:

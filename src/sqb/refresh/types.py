@@ -27,7 +27,8 @@ from sqb.refresh.ir import (
 ColumnType = Callable[[str, str], str | None]
 
 _COUNTS = frozenset({"count", "count_if", "count_distinct", "row_number", "rank", "dense_rank"})
-_WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
+#: Whole numbers with the digits that Spark reckons them with beside decimals.
+_WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _FLOATING = frozenset({"float", "double"})
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
@@ -88,7 +89,7 @@ def _called(call: Call, found: dict[Col, str]) -> str | None:
         return None
     if kind in _WHOLE and call.function in ("sum", "try_sum"):
         return "bigint"
-    if kind in _WHOLE | _FLOATING:
+    if kind in _WHOLE or kind in _FLOATING:
         return "double"
     decimal = _DECIMAL.fullmatch(kind)
     if decimal is None:
@@ -123,13 +124,24 @@ def mistied(root: Node, of: ColumnType) -> str | None:
 def one_to_one(one: str | None, two: str | None) -> bool:
     """Does a value of one type equal at most one of the other?
 
+    Of decimals that no third type holds, Spark rounds one before it compares them.
+
     >>> one_to_one("int", "bigint"), one_to_one("int", "string"), one_to_one("date", "date")
     (True, False, True)
+    >>> one_to_one("decimal(38,0)", "decimal(38,18)"), one_to_one("int", "decimal(18,8)")
+    (False, True)
     """
     if one is None or two is None:
         return False
+    sides = [_digits(kind) for kind in (one, two)]
+    known = [side for side in sides if side is not None]
+    fits = len(known) == 2 and sum(map(max, *known)) <= 38
+    return one == two or fits
 
-    def exact(kind: str) -> bool:
-        return kind in _WHOLE or _DECIMAL.fullmatch(kind) is not None
 
-    return one == two or (exact(one) and exact(two))
+def _digits(kind: str) -> tuple[int, int] | None:
+    """How many digits stand before and behind the point of an exact number."""
+    found = _DECIMAL.fullmatch(kind)
+    if found is not None:
+        return int(found[1]) - int(found[2]), int(found[2])
+    return (_WHOLE[kind], 0) if kind in _WHOLE else None

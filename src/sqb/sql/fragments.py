@@ -157,11 +157,15 @@ _ALLOWED = (
     exp.Any,
     exp.All,
 )
+#: Functions that need no parentheses.
+_BARE = (exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentUser, exp.SessionUser)
 _SUBQUERIES = (exp.Query, exp.Subquery, exp.Exists)
 #: What lists values in parentheses.
 _LISTED = (exp.In, exp.Window, exp.Any, exp.All)
 
 
+#: Functions that take the name of a unit, and at which place.
+_UNITS = {"date_trunc": 0, "trunc": 1}
 #: Words that are syntax as well as the names of functions.
 _CALLABLE = frozenset({"any", "some"})
 
@@ -189,6 +193,9 @@ def fragment(tokens: Tokens, begin: int, stop: int, read: ReadQuery) -> Fragment
             raise Unsupported("a sub-query inside an expression")
         if not isinstance(node, _ALLOWED):
             raise Unsupported(type(node).__name__)
+        if isinstance(node, _BARE):
+            # a column may be called so, and only where there is none is it the function
+            raise Unsupported(node.sql("spark").lower())
         if isinstance(node, exp.Tuple) and not isinstance(node.parent, _LISTED):
             raise Unsupported("a struct in parentheses")
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
@@ -306,6 +313,14 @@ class _Expression:
         parts = _split(self.tokens, begin, stop)
         return tuple(fragment(self.tokens, a, b, self.read) for a, b in parts)
 
+    def _ask_unit(self, name: str, opened: int, stop: int) -> None:
+        """A unit is a string; sqlglot takes a column in its place for one."""
+        closed = _partner(self.tokens, opened, stop)
+        parts = _split(self.tokens, opened + 1, closed)
+        begin, end = parts[_UNITS[name]] if len(parts) > _UNITS[name] else (0, 1)
+        if end - begin != 1 or self.raws[begin][0] not in "'\"":
+            raise Unsupported(f"{name} by a unit that is not written out")
+
     def calls(self, begin: int, stop: int) -> tuple[CallUse, ...]:
         """The outermost aggregate and window calls; every function's name is checked."""
         out: list[CallUse] = []
@@ -323,6 +338,8 @@ class _Expression:
                 continue
             if not any(name in known for known in (SCALARS, AGGREGATES, WINDOWS, GENERATORS)):
                 raise Unsupported(f"the function {name}")
+            if name in _UNITS:
+                self._ask_unit(name, i + 1, stop)
             if i < inside or (name in SCALARS and not self.is_over(i, stop)):
                 continue
             call, inside = self.call(i, stop)

@@ -59,7 +59,9 @@ def structure(tokens: Tokens) -> Query:
 
 
 class _Reader(Conditions):
-    """Reads queries."""
+    """Reads queries. ``ordered_inside``: one in parentheses ended in ORDER BY."""
+
+    ordered_inside = False
 
     # Queries
 
@@ -85,7 +87,7 @@ class _Reader(Conditions):
             raise Unsupported(self.word(), "LIMIT_ORDER")
         if self.at < self.stop:
             raise Unsupported(self.word())
-        return Query(tuple(ctes), body, first, in_order)
+        return Query(tuple(ctes), body, first, in_order or self.ordered_inside)
 
     def _first_rows(self, order: _Reader) -> FirstRows:
         """ORDER BY and the LIMIT that stands here."""
@@ -135,6 +137,7 @@ class _Reader(Conditions):
             query = self.inner().whole()
             if query.ctes:
                 raise Unsupported("WITH inside a set operation")
+            self.ordered_inside |= query.in_order
             return query.body
         if self.take("VALUES"):
             return self._values()

@@ -113,7 +113,7 @@ class AppendRefresh(RowRefresh):
         return at_moment(self.run, self.name, self.job.moment, self._ask)
 
     def sources(self, record: Record, plan: Plan) -> dict[str, Source]:
-        found = sources_of(self.run, record, plan.root, fresh=self.job.forward)
+        found = sources_of(self.run, record, plan, fresh=self.job.forward)
         changed = [name for name, source in found.items() if source.change.way != "none"]
         if self.job.kind.append_from:
             drivers = drivers_named(self.job)
@@ -142,6 +142,8 @@ class AppendRefresh(RowRefresh):
             if isinstance(option, Append | BagMerge):
                 self.account.take(option.name, None, None, self.sizes)
                 return option
+        if not choice.rejected:
+            raise Refused("LIMIT_ORDER", "any row may push another out")
         last = choice.rejected[-1]
         raise Refused(last.code, last.why)
 
@@ -212,10 +214,7 @@ def _difference(job: Job) -> tuple[Outcome, str]:
     if volatile:
         raise Lost("VOLATILE", f"{min(volatile)}() gives every row another value in every run")
     tables, were_views = _tables_then(run, record, job.name)
-    found = {
-        name: source_of(run, record, name, (), same_columns=False, fresh=job.forward)
-        for name in tables
-    }
+    found = {name: source_of(run, record, name, (), fresh=job.forward) for name in tables}
     left_out = set(found) - drivers_named(job) if job.kind.append_from else _lookups(job, found)
     for name in sorted(set(found) - left_out):
         source = found[name]

@@ -91,10 +91,17 @@ def lost(run: Run, name: str, found: Lost) -> SqbError:
         "X008",
         f"`{name}` holds history and can't be brought up to date: {found.why} ({found.code})",
         help=_undoing(run, name, found)
+        + ("take `full_refresh false` out of its header; " if _deaf(run, name) else "")
         + f"`sqb build --select {name} --full-refresh` builds it anew from what its query "
         f"gives now, and drops {rows} that it holds",
         exit_code=1,
     )
+
+
+def _deaf(run: Run, name: str) -> bool:
+    """Does the header forbid to build it anew?"""
+    model = run.compiled.models.get(name)
+    return model is not None and model.settings.options.get("full_refresh") is False
 
 
 def _undoing(run: Run, name: str, found: Lost) -> str:
@@ -183,11 +190,13 @@ def key_error(job: Job, keys: Sequence[str], bad: Sequence[tuple[object, ...]]) 
         pairs = zip(keys, values, strict=True)
         where = ", ".join(f"{k} = {'NULL' if v is None else v}" for k, v in pairs)
         told.append(f"{where} ({count} row{'s' * (count != 1)})")
+    null = any(None in row for row in bad)
+    mend = "leave out rows without a key" if null else "make the query give each key once"
+    more = "" if null else f", or name more columns in `unique_key` than {', '.join(keys)}"
     return SqbError(
         "X007",
         f"`unique_key` of `{job.name}` is NULL or not unique in the query's rows: "
         f"{'; '.join(told)}",
-        help="nothing was written; make the query give each key once, or name more columns in "
-        f"`unique_key` than {', '.join(keys)}",
+        help=f"nothing was written; {mend}{more}",
         exit_code=1,
     )
