@@ -15,7 +15,7 @@ import msgspec
 
 from sqb.errors import SqbError, did_you_mean
 from sqb.execution.events import BuildResult, Event, new_run_id
-from sqb.execution.look import Observed, refuse_moved
+from sqb.execution.look import Observed, compacted, refuse_moved
 from sqb.execution.sessions import Sessions
 from sqb.execution.sources import SourceLook
 from sqb.lake.staging import stage_schema
@@ -173,7 +173,7 @@ class Project(Workspace):
             constants=self.constants(),
             force=force,
             full_refresh=full_refresh,
-            outdated=observed.outdated,
+            outdated=observed.outdated | compacted(observed.recorded, look.facts),
             sightings=sightings,
             wanted=above.wanted,
             barred=above.barred,

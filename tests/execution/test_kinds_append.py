@@ -149,6 +149,78 @@ def test_what_someone_else_wrote_into_a_log_can_be_taken_back(bench: Workbench) 
     assert bench.rows("m") == [(1, 10), (2, 20), (2, 20), (3, 30)]
 
 
+def test_no_row_is_left_out_because_a_column_happens_to_be_unique(bench: Workbench) -> None:
+    source(bench, "c", "id INT, name STRING", "(1, 'a')", "(2, 'b')")
+    source(bench, "o", "oid INT, cid INT", "(10, 1)")
+    bench.model(
+        "m",
+        "MODEL (materialized append);\n"
+        "SELECT o.oid, c.name FROM {raw}.c AS c JOIN {raw}.o AS o ON o.cid = c.id",
+    )
+    built(bench)
+    for row in ("(11, 2)", "(12, 2)"):
+        insert(bench, "o", row)
+        assert counts(built(bench))[0] == 1
+    assert bench.rows("m") == [(10, "a"), (11, "b"), (12, "b")]
+
+
+@pytest.mark.parametrize("refresh", ["rows", "full"])
+def test_a_log_of_first_rows(bench: Workbench, refresh: str) -> None:
+    source(bench, "t", "id INT, v INT", "(1, 10)", "(2, 20)")
+    bench.model(
+        "m", "MODEL (materialized append);\nSELECT id FROM {raw}.t ORDER BY id DESC LIMIT 1"
+    )
+    built(bench)
+    insert(bench, "t", "(3, 30)")
+    node = built(bench, refresh=refresh)
+    assert (how(node), counts(node)) == ("difference", (1, 0, 2))
+
+
+def test_another_layout_is_no_reason_to_replay_a_log(bench: Workbench) -> None:
+    log(bench)
+    built(bench)
+    bench.sql("DELETE FROM lake.{raw}.t WHERE id = 1")
+    header = "MODEL (materialized append, replay_on_change full{});\n"
+    bench.model("m", header.format("") + LOG)
+    built(bench)
+    bench.model("m", header.format(", partitioned_by [id]") + LOG)
+    built(bench)
+    assert bench.rows("m") == [(1, 10), (2, 20), (2, 20)]
+
+
+def test_a_log_that_must_not_be_built_anew_says_so(bench: Workbench) -> None:
+    log(bench)
+    bench.model("m", "MODEL (materialized append, full_refresh false);\n" + LOG)
+    built(bench)
+    bench.sql("INSERT INTO lake.{dev}.m VALUES (7, 7)")
+    insert(bench, "t", "(3, 30)")
+    assert "take `full_refresh false` out" in str(refused(bench)["help"])
+
+
+def test_a_log_goes_on_however_often_its_source_was_compacted(bench: Workbench) -> None:
+    log(bench)
+    built(bench)
+    option = "options => map('rewrite-all', 'true')"
+    for _ in range(2):
+        bench.sql(f"CALL lake.system.rewrite_data_files(table => '{{raw}}.t', {option})")
+        assert bench.told() == {}
+    assert not bench.project().plan().rerecord
+    bench.sql(
+        "CALL lake.system.expire_snapshots(table => '{raw}.t', retain_last => 1, "
+        "older_than => TIMESTAMP '2099-01-01')"
+    )
+    bench.build()
+    insert(bench, "t", "(3, 30)")
+    assert counts(built(bench)) == (1, 0, 4)
+
+
+def test_a_log_whose_rows_are_never_the_same_is_refused_at_once(bench: Workbench) -> None:
+    log(bench, "SELECT id, uuid() AS u FROM {raw}.t")
+    error = refused(bench)
+    assert (error["code"], "uuid()" in str(error["message"])) == ("X007", True)
+    assert bench.project().catalog.head(bench.schema, "m") is None
+
+
 def test_a_log_of_maps(bench: Workbench) -> None:
     source(bench, "t", "id INT, v MAP<STRING, INT>", "(1, map('a', 1))")
     bench.model("m", "MODEL (materialized append);\nSELECT id, v FROM {raw}.t")

@@ -180,3 +180,21 @@ def test_a_key_may_be_named_as_anything(bench: Workbench) -> None:
     insert(bench, "t", "(2, 2)")
     node = built(bench, refresh="rows")
     assert (counts(node), node.warnings) == ((1, 0, 2), ())
+
+
+def test_what_vanishes_while_deletes_keep_is_added_stays(bench: Workbench) -> None:
+    merged(bench)
+    built(bench)
+    bench.sql("DELETE FROM lake.{raw}.t WHERE id = 1")
+    bench.model("m", f"MODEL (materialized merge, unique_key [id], deletes keep);\n{PLAIN}")
+    built(bench)
+    assert bench.rows("m") == [(1, 20), (2, 40), (3, 60)]
+    bench.sql("DELETE FROM lake.{raw}.t WHERE id = 2")
+    built(bench)
+    assert bench.rows("m") == [(1, 20), (2, 40), (3, 60)]
+
+
+def test_a_key_that_is_null_is_not_mended_by_more_columns(bench: Workbench) -> None:
+    merged(bench)
+    insert(bench, "t", "(NULL, 7)")
+    assert str(refused(bench)["help"]) == "nothing was written; leave out rows without a key"

@@ -82,7 +82,7 @@ class Standing(msgspec.Struct, frozen=True):
 
     ``known``: a record speaks of it; ``untouched``: nobody else wrote it since. ``was`` is the
     kind it was built as, ``kept`` what the record says of rows that its query does not give.
-    ``same``: its definition is the recorded one.
+    ``same``: its definition is the recorded one; ``same_query``: its query is, at least.
     """
 
     there: bool = False
@@ -91,6 +91,7 @@ class Standing(msgspec.Struct, frozen=True):
     was: str = ""
     kept: str = ""
     same: bool = False
+    same_query: bool = False
 
 
 class Lost(Exception):  # noqa: N818 - an outcome, not a failure
@@ -125,7 +126,8 @@ def way_of(kind: Kind, reason: str, standing: Standing) -> Way:
         raise Lost("DEFINITION_CHANGED", f"the table was built as `{standing.was}`")
     if standing.same:
         return "carry"
-    if kind.replay == "full" or standing.was != kind.name:
+    replayed = kind.replay == "full" and not (history and standing.same_query)
+    if replayed or standing.was != kind.name:
         return "rebuild"
     if kind.holds_history and (standing.kept == HISTORY or kind.keeps):
         return "carry"  # of keys that vanish while `deletes keep` is added, rows stay, too

@@ -48,6 +48,16 @@ _NEVER_EQUAL |= {"monotonically_increasing_id"}
 def rebuild(job: Job) -> Outcome:
     """All rows of the query, as a log begins."""
     drivers_named(job)
+    never = _never_equal(job)
+    if never is not None:
+        raise SqbError(
+            "X007",
+            f"`{job.name}` calls {never}(), which gives every row another value in every run: "
+            "no later build could tell which rows are new",
+            help="nothing was written; leave it out, or make the value of the row's own columns, "
+            "such as with sha2()",
+            exit_code=1,
+        )
     run, session = job.run, job.session
     return write_table(run, session, job.name, job.rows(), job.states, job.layout, job.files)
 
@@ -65,6 +75,11 @@ def carry(job: Job) -> Outcome:
     why = f"the query on the old and on the new rows, compared in full ({way.why}); {told}"
     strategy = Strategy("difference", why, rejected=way.rejected, code=way.code)
     return msgspec.structs.replace(done, strategy=strategy)
+
+
+def _never_equal(job: Job) -> str | None:
+    """A function of the query whose values are no two times the same; None: there is none."""
+    return min(_NEVER_EQUAL.intersection(job.run.expected(job.name).volatile), default=None)
 
 
 def append_change(
@@ -210,9 +225,9 @@ def _still(source: Source) -> Source:
 def _difference(job: Job) -> tuple[Outcome, str]:
     """The query at the new versions minus the query at the old ones, both in full."""
     run, record = job.run, job.run.situation.recorded[job.name]
-    volatile = _NEVER_EQUAL.intersection(run.expected(job.name).volatile)
-    if volatile:
-        raise Lost("VOLATILE", f"{min(volatile)}() gives every row another value in every run")
+    never = _never_equal(job)
+    if never is not None:
+        raise Lost("VOLATILE", f"{never}() gives every row another value in every run")
     tables, were_views = _tables_then(run, record, job.name)
     found = {name: source_of(run, record, name, (), fresh=job.forward) for name in tables}
     left_out = set(found) - drivers_named(job) if job.kind.append_from else _lookups(job, found)

@@ -41,13 +41,15 @@ def standing_of(run: Run, name: str) -> Standing:
         return Standing()
     if record is None:
         return Standing(there=True)
+    change = definition_change(run.expected(name), record)
     return Standing(
         there=True,
         known=True,
         untouched=untouched(record, facts) or as_recorded(run, name) is not None,
         was=record.materialized,
         kept=record.kept,
-        same=definition_change(run.expected(name), record) is None,
+        same=change is None,
+        same_query=change in (None, "config_changed"),
     )
 
 

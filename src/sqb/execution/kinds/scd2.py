@@ -173,8 +173,8 @@ def _dated(job: Job) -> set[str]:
     except Unsupported as found:
         raise SqbError(
             "X007",
-            f"`{job.name}` uses the time of the run, and its columns can't be told that depend "
-            f"on it ({found})",
+            f"`{job.name}` uses what is another value in each run, and its columns can't be told "
+            f"that depend on it ({found})",
             help="name the columns that make a version in `check_columns`",
             exit_code=1,
         ) from None
