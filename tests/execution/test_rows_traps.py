@@ -84,6 +84,7 @@ TRAPS = {
     "using_twice": "SELECT n.*, f.s FROM raw.f f JOIN raw.n n USING (g) JOIN raw.p USING (k)",
     # columns that are called like a unit or a function
     "unit": "SELECT id, date_trunc(month, at) AS t FROM raw.n",
+    "day": "SELECT id, current_date FROM raw.n",
     "user": "SELECT session_user AS who, count(*) AS n FROM raw.n GROUP BY session_user",
     # an order inside parentheses, and below a window
     "ordered_twice": "SELECT g, collect_list(id) AS ids"
@@ -146,10 +147,11 @@ CREATE TABLE raw.f (id INT, x DOUBLE, s STRING, i INT, w0 DECIMAL(38,0), w18 DEC
   k INT, g INT) USING iceberg;
 INSERT INTO raw.f VALUES (1, 0.0, '1', -2147483648, 1, 1.1, 1, 1), (2, 1.5, 'x', 5, 2, 1.2, 1, 1),
   (3, -0.0, '2', -2147483648, 3, 2.000000000000000001, 10, 2), (4, NULL, 'y', 1, 1, 2.9, 2, 2);
-CREATE TABLE raw.n (z INT, month STRING, session_user STRING, at TIMESTAMP, k INT, g INT, id INT)
-  USING iceberg;
-INSERT INTO raw.n VALUES (10, 'year', 'ann', TIMESTAMP'2026-03-09 10:00:00', 1, 1, 1),
-  (20, 'day', 'bob', TIMESTAMP'2026-03-09 10:00:00', 10, 2, 3)
+CREATE TABLE raw.n (z INT, month STRING, session_user STRING, at TIMESTAMP, k INT, g INT, id INT,
+  current_date DATE) USING iceberg;
+INSERT INTO raw.n VALUES (10, 'year', 'ann', TIMESTAMP'2026-03-09 10:00:00', 1, 1, 1, NULL),
+  (20, 'day', 'bob', TIMESTAMP'2026-03-09 10:00:00', 10, 2, 3,
+  DATE'2020-01-01')
 """
 CHANGES = [
     """
@@ -158,7 +160,7 @@ INSERT INTO raw.t VALUES (7, 1, 3, '3', 5.00, DATE'2026-01-07', 'n', array('m'),
 DELETE FROM raw.t WHERE s = '01';
 INSERT INTO raw.q VALUES (5, NULL), (6, 0), (7, 1), (1, 2);
 INSERT INTO raw.f VALUES (5, -0.0, '3', 7, 2, 3.4, 2, 1), (6, -0.0, 'z', NULL, 4, 1.2, 1, 3);
-INSERT INTO raw.n VALUES (30, 'hour', 'cy', TIMESTAMP'2026-03-10 10:30:00', 2, 1, 5);
+INSERT INTO raw.n VALUES (30, 'hour', 'cy', TIMESTAMP'2026-03-10 10:30:00', 2, 1, 5, NULL);
 UPDATE raw.t SET v = v + 1 WHERE s IN ('10', '9', '2', '1')
 """,
     """

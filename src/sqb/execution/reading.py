@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+import msgspec
+
 from sqb.compile.compiler import names_of
 from sqb.compile.nodes import Query
 from sqb.compile.resolve import rebind
@@ -16,6 +18,7 @@ from sqb.execution.content_hash import quote
 from sqb.execution.run import Run
 from sqb.execution.sources import files_below
 from sqb.execution.statement import render
+from sqb.sql.analysis import BoundConstant
 from sqb.sql.splice import Spliced
 from sqb.state.definition import unpack
 
@@ -137,7 +140,19 @@ def _render(run: Run, query: Query, shared: set[str], read: Read) -> Spliced:
             return f"(\n{_view_text(run, name, shared, read)}\n)", True
         return read(name, travels)
 
-    return render(query.sql, query.analysis, query.bindings, input_sql, run.situation.constants)
+    analysis = msgspec.structs.replace(query.analysis, constants=moments(run, query))
+    return render(query.sql, analysis, query.bindings, input_sql, run.situation.constants)
+
+
+def moments(run: Run, query: Query) -> tuple[BoundConstant, ...]:
+    """What is bound to the day or the moment of the run.
+
+    A bare ``current_date`` is a column where a table that is read has one of that name.
+    """
+    tables = [run.relation(binding.name) for binding in query.bindings]
+    columns = {column.name.lower() for facts in tables if facts for column in facts.columns}
+    found = query.analysis.constants
+    return tuple(one for one in found if query.sql[one.start : one.end].lower() not in columns)
 
 
 def _view_text(run: Run, name: str, shared: set[str], read: Read) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from sqb.compile.nodes import Binding, Query
 from sqb.execution.content_hash import quote
-from sqb.execution.reading import behind, is_view, own
+from sqb.execution.reading import behind, is_view, moments, own
 from sqb.execution.run import Run
 from sqb.refresh.build import Lookup, Plan, TableRef, ViewRef, build
 from sqb.refresh.constants import paired
@@ -67,8 +67,8 @@ def _prepared(
         volatile -= {MOMENT, NOW}
     if volatile:
         raise Unsupported(min(volatile), "VOLATILE")
-    moments = [_surely(one, query.sql, constants) for one in query.analysis.constants]
-    edits = bound(moments, constants)
+    found = [_surely(one, query.sql, constants) for one in moments(run, query)]
+    edits = bound(found, constants)
     for binding in query.bindings:
         reference = binding.reference
         if reference.travels:
