@@ -136,7 +136,12 @@ def columns_of_a_source_are_known_by_name(patch: Patch) -> None:
     patch.setattr(change_sets, "_same_columns", lambda *_: None)
 
 
+def names_mean_what_they_did(patch: Patch) -> None:
+    patch.setattr(change_sets, "_same_meaning", lambda *_: None)
+
+
 def columns_of_the_table_are_known_by_place(patch: Patch) -> None:
+    names_mean_what_they_did(patch)
     patch.setattr(rows, "_same_shape", lambda *_: None)
 
 
@@ -183,7 +188,12 @@ MUTANTS: list[tuple[Callable[[Patch], None], str, str]] = [
     ),
     (a_change_is_taken_for_none, BY_GROUP, "group_merge"),
     (the_hash_of_the_rows_is_not_maintained, BY_GROUP, "group_merge"),
-    (columns_of_a_source_are_known_by_name, "SELECT id, v FROM {raw}.x", "full:SCHEMA_CHANGED"),
+    (columns_of_a_source_are_known_by_name, "SELECT id, note FROM {raw}.x", "full:SCHEMA_CHANGED"),
+    (
+        names_mean_what_they_did,
+        "SELECT p, q FROM (SELECT * FROM {raw}.y) AS s(p, q)",
+        "full:SCHEMA_CHANGED",
+    ),
     (columns_of_the_table_are_known_by_place, "SELECT * FROM {raw}.y", "full:SCHEMA_CHANGED"),
 ]
 #: Mistakes in what is written to a small table, in one that is searched, too.
@@ -198,9 +208,9 @@ CHANGES = [
     "UPDATE lake.{raw}.t SET v = 0, g = 5 WHERE id = 3",
     "DELETE FROM lake.{raw}.t WHERE g = 4",
     "INSERT INTO lake.{raw}.t VALUES (20, 9, 9, 0.5, 1, ''), (20, 9, 9, 0.5, 1, '')",
-    "ALTER TABLE lake.{raw}.x DROP COLUMN v",
-    "ALTER TABLE lake.{raw}.x ADD COLUMN v INT",
-    "INSERT INTO lake.{raw}.x (id, v) VALUES (30, 30)",
+    "ALTER TABLE lake.{raw}.x DROP COLUMN note",
+    "ALTER TABLE lake.{raw}.x ADD COLUMN note STRING",
+    "INSERT INTO lake.{raw}.x (id, note) VALUES (30, 'thirty')",
     "ALTER TABLE lake.{raw}.y ALTER COLUMN `c d` FIRST",
     "INSERT INTO lake.{raw}.y VALUES (3, 4)",
     "UPDATE lake.{raw}.u SET note = 'written' WHERE id < 3",
