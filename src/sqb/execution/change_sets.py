@@ -204,12 +204,12 @@ def _same_meaning(
     """Raise if names that a query mentions, or ``*``, may mean something else than they did."""
     before, now = ([c.name.lower() for c in columns] for columns in (then, facts.columns))
     other = set(before) ^ set(now)
-    moved = [c for c in before if c not in other] != [c for c in now if c not in other]
     if words is not None:
-        other &= words
-    if other or moved:
-        what = f"column {min(other)}" if other else "the order of columns"
-        raise Refused("SCHEMA_CHANGED", f"{what} of {name} is not what it was")
+        other = {column for column in other if column in words or not column.isidentifier()}
+    elif [c for c in before if c not in other] != [c for c in now if c not in other]:
+        raise Refused("SCHEMA_CHANGED", f"the columns of {name} stand in another order")
+    if other:
+        raise Refused("SCHEMA_CHANGED", f"column {min(other)} of {name} is not what it was")
 
 
 class Bound:
