@@ -447,5 +447,6 @@ class Queries:
         if other and rng.random() < 0.3:
             simple = f"{column.name} {rng.choice(['<', '=', '<>'])} {rng.choice(other).name}"
         if rng.random() < 0.2:
-            return f"({simple} OR {rng.choice(known).name} IS NULL)"
+            either = f"{simple} OR {rng.choice(known).name} IS NULL"
+            return rng.choice([f"({either})", either])
         return simple

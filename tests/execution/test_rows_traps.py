@@ -62,6 +62,8 @@ TRAPS = {
     " FROM raw.f",
     "floats_united": "SELECT concat('v', x) AS sx FROM (SELECT x FROM raw.f UNION"
     " SELECT x + 1 FROM raw.f WHERE id < 3) q",
+    "floats_joined": "SELECT CAST(a.x AS STRING) AS ax, CAST(b.x AS STRING) AS bx, a.id"
+    " FROM raw.f a JOIN raw.f b ON a.x = b.x",
     "floats_in_structs": "SELECT CAST(p.x AS STRING) AS sx, count(*) AS n"
     " FROM (SELECT named_struct('x', x) AS p FROM raw.f) q GROUP BY p",
     # decimals of which Spark rounds one
@@ -111,6 +113,12 @@ TRAPS = {
     "own_name": "SELECT id, transform(tags, c4 -> concat(c4, s)) AS y FROM raw.t",
     "name_of_a_side": "SELECT t.id, u.id AS uid FROM raw.t t"
     " JOIN raw.u u ON size(filter(t.tags, b -> length(b) = u.k)) > 0",
+    "field_in_parentheses": "SELECT id, to_json(struct((k))) AS j FROM raw.t",
+    # OR binds looser than AND
+    "or_and": "SELECT id, k, g FROM raw.t WHERE id = 1 OR k = 3 AND g = 1",
+    "or_and_in": "SELECT id FROM raw.t WHERE g = 1 OR k IN (SELECT k FROM raw.u) AND g = 2",
+    "or_and_join": "SELECT t.id, u.id AS uid FROM raw.t t"
+    " JOIN raw.u u ON t.k = u.k AND t.g = 1 OR u.w = 3.3333",
     # words that are names, and a sign that is a word
     "end_in_join": "SELECT t.id, u.id AS uid FROM raw.t t JOIN raw.u u ON t.b = u.end AND u.id > 1",
     "end_in_left_join": "SELECT t.id, u.id AS uid FROM raw.t t"

@@ -188,6 +188,8 @@ class Queries:
                 f"{a} <= {b}",
                 f"{a} BETWEEN 1 AND 3",
                 f"({a} <> 3 OR {b} IS NULL)",
+                f"{a} = 1 OR {b} > 2",
+                f"{a} = 3 AND {b} > 0 OR {b} IS NULL",
                 f"{a} IN (0, 2, 3)",
                 f"NOT {a} = {b}",
                 f"(({a} = {b} AND {a} > 1) OR ({a} = {b} AND {b} < 3))",

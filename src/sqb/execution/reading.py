@@ -6,6 +6,7 @@ front as a CTE, so that the text grows with the number of views and not with the
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 
@@ -147,10 +148,12 @@ def _render(run: Run, query: Query, shared: set[str], read: Read) -> Spliced:
 def moments(run: Run, query: Query) -> tuple[BoundConstant, ...]:
     """What is bound to the day or the moment of the run.
 
-    A bare ``current_date`` is a column where a table that is read has one of that name.
+    A bare ``current_date`` is a column where a table that is read has one of that name, or where
+    the query itself calls something so.
     """
     tables = [run.relation(binding.name) for binding in query.bindings]
     columns = {column.name.lower() for facts in tables if facts for column in facts.columns}
+    columns |= set(re.findall(r"\bas\s+(\w+)", query.sql.lower()))
     found = query.analysis.constants
     return tuple(one for one in found if query.sql[one.start : one.end].lower() not in columns)
 

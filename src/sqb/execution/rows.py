@@ -49,6 +49,7 @@ from sqb.refresh.ir import (
     Aggregate,
     Col,
     Distinct,
+    Join,
     Node,
     SetOperation,
     Single,
@@ -382,7 +383,7 @@ def types_of(plan: Plan, script: Script, steps: Steps) -> dict[Col, str]:
     found: dict[Col, str] = {}
 
     def look(node: Node, top: bool) -> None:
-        if top or isinstance(node, Aggregate | Window | Distinct | SetOperation):
+        if top or isinstance(node, Aggregate | Window | Distinct | SetOperation | Join):
             kinds = kinds_of(steps.described(script.state(node, "new")))
             found.update({Col(name): kind for name, kind in kinds.items()})
         for child in inputs(node):

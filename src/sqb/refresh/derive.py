@@ -241,6 +241,9 @@ class Derivation:
     def _two_sided(self, node: Join, exprs: Keys, exact: bool) -> str | None:
         """Keys of both sides: changed left with new right, new left with changed right, and
         changed with changed: a pair of rows that both vanished is in neither new state."""
+        if not apart(exprs, self.script.loose):
+            # of equal values one is left, and what is made of it need not be what was made
+            raise NotDerivable("KEY_NOT_DERIVABLE", "what is made of a floating point number")
         used = frozenset(col for expr in exprs for col in expr.columns)
         found: list[Matches | None] = []
         for side in (node.left, node.right):

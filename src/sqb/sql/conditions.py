@@ -49,6 +49,8 @@ class Conditions(Cursor, ABC):
         return self.until(ends)._chain()
 
     def _chain(self) -> tuple[Conjunct, ...]:
+        if self.count("OR"):  # it binds looser than AND, so all of it is one condition
+            return tuple(self._condition())
         out: list[Conjunct] = []
         for part in self.split("AND"):
             out += part._condition()

@@ -357,9 +357,12 @@ class _Expression:
             for place, (a, b) in enumerate(parts, 1):
                 if a < b:
                     span = (self.tokens.parsed[a].start, self.tokens.parsed[b - 1].end + 1)
+                    while self.raws[a] == "(" and _partner(self.tokens, a, b) == b - 1:
+                        a, b = a + 1, b - 1  # noqa: PLW2901 - what is in parentheses
+                    inside = (self.tokens.parsed[a].start, self.tokens.parsed[b - 1].end + 1)
                     part = self.raws[b - 1] == "]" or self.raws[b - 2] == "."
-                    name = names.get(span) or ("" if part else f"col{place}")
-                    found.append(Field(*span, name, span in names))
+                    name = names.get(inside) or ("" if part else f"col{place}")
+                    found.append(Field(*span, name, inside in names))
         return tuple(found)
 
     def is_over(self, i: int, stop: int) -> bool:
