@@ -64,6 +64,8 @@ TRAPS = {
     " SELECT x + 1 FROM raw.f WHERE id < 3) q",
     "floats_joined": "SELECT CAST(a.x AS STRING) AS ax, CAST(b.x AS STRING) AS bx, a.id"
     " FROM raw.f a JOIN raw.f b ON a.x = b.x",
+    "floats_matched": "SELECT a.id, EXISTS (SELECT 1 FROM raw.f b WHERE b.x = a.x"
+    " AND concat('v', b.x) = concat('v', a.x) AND b.id <> a.id) AS known FROM raw.f a",
     "floats_in_structs": "SELECT CAST(p.x AS STRING) AS sx, count(*) AS n"
     " FROM (SELECT named_struct('x', x) AS p FROM raw.f) q GROUP BY p",
     # decimals of which Spark rounds one
@@ -87,6 +89,8 @@ TRAPS = {
     # columns that are called like a unit or a function
     "unit": "SELECT id, date_trunc(month, at) AS t FROM raw.n",
     "day": "SELECT id, current_date FROM raw.n",
+    "day_inside": "WITH q(id, current_date) AS (SELECT id, d FROM raw.t)"
+    " SELECT id, current_date FROM q",
     "user": "SELECT session_user AS who, count(*) AS n FROM raw.n GROUP BY session_user",
     # an order inside parentheses, and below a window
     "ordered_twice": "SELECT g, collect_list(id) AS ids"

@@ -51,6 +51,11 @@ REFUSED = [
     ("SELECT m FROM (SELECT a IN (SELECT a FROM t1) AS m FROM t0) WHERE NOT m", "IN as a value"),
     ("SELECT a IN (SELECT a FROM t1) AS m, NOT m AS n FROM t0", "IN as a value"),
     ("SELECT NOT (a IN (SELECT a FROM t1)) AS m FROM t0", "IN as a value"),
+    ("SELECT NULL NOT IN (SELECT a FROM t1) AS m FROM t0", "IN of a constant"),
+    (
+        "SELECT a FROM t0 WHERE a IN (SELECT a FROM t1) OR a NOT  IN (SELECT a FROM t1) OR b > 2",
+        "IN and NOT IN of the same",
+    ),
     ("SELECT a IN (SELECT a FROM t1) AS m FROM t0 UNION SELECT b > 1 FROM t2", "IN as a value"),
     ("SELECT a FROM t0 WHERE NOT (a IN (SELECT a FROM t1) OR b = 1)", "IN as a value"),
     ("SELECT a FROM t0 WHERE b = 1 OR NOT a IN (SELECT a FROM t1)", "IN as a value"),

@@ -153,7 +153,10 @@ def moments(run: Run, query: Query) -> tuple[BoundConstant, ...]:
     """
     tables = [run.relation(binding.name) for binding in query.bindings]
     columns = {column.name.lower() for facts in tables if facts for column in facts.columns}
-    columns |= set(re.findall(r"\bas\s+(\w+)", query.sql.lower()))
+    text = query.sql.lower()
+    columns |= set(re.findall(r"\bas\s+(\w+)", text))
+    for listed in re.findall(r"\w+\s*\(([\w\s,]+)\)\s*as\b", text):
+        columns |= set(listed.replace(",", " ").split())
     found = query.analysis.constants
     return tuple(one for one in found if query.sql[one.start : one.end].lower() not in columns)
 

@@ -382,12 +382,12 @@ def types_of(plan: Plan, script: Script, steps: Steps) -> dict[Col, str]:
     """Spark's types of the plan's results: of the whole, and wherever equal values meet."""
     found: dict[Col, str] = {}
 
-    def look(node: Node, top: bool) -> None:
-        if top or isinstance(node, Aggregate | Window | Distinct | SetOperation | Join):
+    def look(node: Node, asked: bool) -> None:
+        if asked or isinstance(node, Aggregate | Window | Distinct | SetOperation):
             kinds = kinds_of(steps.described(script.state(node, "new")))
             found.update({Col(name): kind for name, kind in kinds.items()})
         for child in inputs(node):
-            look(child, False)
+            look(child, isinstance(node, Join))
 
     look(plan.root, True)
     return found

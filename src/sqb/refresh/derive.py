@@ -281,7 +281,10 @@ class Derivation:
         Leaving a condition out only finds more keys. If no equality would be left, the exact
         change of the side has all of its columns.
         """
-        conditions = conditions_of(node)
+        # of equal numbers one is left in the keys: what is made of them is not asked for
+        loose = self.script.loose
+        told = conditions_of(node)
+        conditions = tuple(c for c in told if isinstance(c, Equality) or not c.columns & loose)
         mine = frozenset(output(side))
         usable = [c for c in conditions if self._derivable(side, (*must, *needs(c, mine)))]
         equalities = any(isinstance(c, Equality) for c in conditions)

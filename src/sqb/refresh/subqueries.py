@@ -234,6 +234,7 @@ def scalars(
     done with it: then its optimizer may make NOT IN of it before.
     """
     found: dict[int, Expr] = {}
+    asked: dict[str, bool] = {}
     for nested in queries:
         if nested.start in found:
             continue
@@ -244,6 +245,8 @@ def scalars(
                 raise Unsupported("IN as a value")
             if nested.asks == "in" and nested.matters == "whole" and not nulls_are_false:
                 raise Unsupported("IN as a value")
+            if nested.asks == "in":
+                _ask_plainly(block, nested, asked)
             node, found[nested.start] = _flag(block, node, scope, nested)
             continue
         try:
@@ -259,6 +262,16 @@ def scalars(
         node = Join("inner", node, Single(plan.root, col))
         found[nested.start] = column(col)
     return node, found
+
+
+def _ask_plainly(block: Block, nested: Nested, asked: dict[str, bool]) -> None:
+    """Refuse an IN that Spark's optimizer makes something else of before it is evaluated: NULL of
+    one whose left side is constant, TRUE of one beside its contrary."""
+    if not any(value.columns for value in nested.values):
+        raise Unsupported("IN of a constant")
+    text = " ".join(block.sql[nested.start : nested.end].upper().split()).replace(" NOT IN", " IN")
+    if asked.setdefault(text, nested.negated) != nested.negated:
+        raise Unsupported("IN and NOT IN of the same")
 
 
 def _for_each(block: Block, node: Node, scope: Scope, query: Query) -> tuple[Node, Expr]:
