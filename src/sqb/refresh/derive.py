@@ -57,6 +57,7 @@ from sqb.refresh.script import Script, at, keys_of, text
 
 #: A key that all rows share: the whole node.
 WHOLE: Keys = (Expr(("1",)),)
+_LOOSE = "what is made of a floating point number"
 
 
 class NotDerivable(Exception):  # noqa: N818 - an outcome, not a failure
@@ -126,7 +127,7 @@ class Derivation:
                 parts = [self.keys(node.child, below, exact=exact), self._crossing(node, exprs)]
                 return self._union([part for part in parts if part], len(exprs))
             case Distinct() | SetOperation() if not apart(exprs, self.script.loose):
-                raise NotDerivable("KEY_NOT_DERIVABLE", "what is made of a floating point number")
+                raise NotDerivable("KEY_NOT_DERIVABLE", _LOOSE)
             case Filter() | Distinct():
                 return self.keys(node.child, exprs, exact=exact)
             case Project():
@@ -138,8 +139,7 @@ class Derivation:
                 if not all(expr.columns <= grouped for expr in exprs):
                     raise NotDerivable("KEY_NOT_DERIVABLE", "an aggregate's result")
                 if not apart(exprs, self.script.loose):
-                    why = "what is made of a floating point number"
-                    raise NotDerivable("KEY_NOT_DERIVABLE", why)
+                    raise NotDerivable("KEY_NOT_DERIVABLE", _LOOSE)
                 return self.keys(node.child, through(exprs, dict(node.keys)), exact=exact)
             case Window():
                 if not partitioned(node, exprs, self.script.loose):
@@ -243,7 +243,7 @@ class Derivation:
         changed with changed: a pair of rows that both vanished is in neither new state."""
         if not apart(exprs, self.script.loose):
             # of equal values one is left, and what is made of it need not be what was made
-            raise NotDerivable("KEY_NOT_DERIVABLE", "what is made of a floating point number")
+            raise NotDerivable("KEY_NOT_DERIVABLE", _LOOSE)
         used = frozenset(col for expr in exprs for col in expr.columns)
         found: list[Matches | None] = []
         for side in (node.left, node.right):

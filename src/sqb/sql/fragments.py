@@ -357,13 +357,19 @@ class _Expression:
             for place, (a, b) in enumerate(parts, 1):
                 if a < b:
                     span = (self.tokens.parsed[a].start, self.tokens.parsed[b - 1].end + 1)
-                    while self.raws[a] == "(" and _partner(self.tokens, a, b) == b - 1:
-                        a, b = a + 1, b - 1  # noqa: PLW2901 - what is in parentheses
-                    inside = (self.tokens.parsed[a].start, self.tokens.parsed[b - 1].end + 1)
-                    part = self.raws[b - 1] == "]" or self.raws[b - 2] == "."
+                    first, last = self._unwrapped(a, b)
+                    parsed = self.tokens.parsed
+                    inside = (parsed[first].start, parsed[last - 1].end + 1)
+                    part = self.raws[last - 1] == "]" or self.raws[last - 2] == "."
                     name = names.get(inside) or ("" if part else f"col{place}")
                     found.append(Field(*span, name, inside in names))
         return tuple(found)
+
+    def _unwrapped(self, begin: int, stop: int) -> tuple[int, int]:
+        """The tokens without the parentheses around all of them."""
+        while self.raws[begin] == "(" and _partner(self.tokens, begin, stop) == stop - 1:
+            begin, stop = begin + 1, stop - 1
+        return begin, stop
 
     def is_over(self, i: int, stop: int) -> bool:
         close = _partner(self.tokens, i + 1, stop)
