@@ -36,14 +36,17 @@ class Scope(msgspec.Struct, frozen=True):
             return self.outer.find(parts)
         raise Unsupported(f"the column {'.'.join(parts)}")
 
+    def has(self, name: str) -> bool:
+        """Does a name mean a column of these relations?"""
+        return any(name == called.lower() for one in self.relations for called, _ in one.columns)
+
     def _find(self, parts: Sequence[str]) -> tuple[Expr, int] | None:
         folded = [part.lower() for part in parts]
         if len(folded) > 1:
-            for relation in self.relations:
-                if relation.alias.lower() == folded[0]:
-                    col = _only(relation.columns, folded[1])
-                    if col is not None:
-                        return column(col), 2
+            named = self._named(folded[0])
+            col = _only(named.columns, folded[1]) if named is not None else None
+            if col is not None:
+                return column(col), 2
         merged = [expr for name, expr in self.merged if name.lower() == folded[0]]
         if merged:
             return merged[0], 1
@@ -76,10 +79,18 @@ class Scope(msgspec.Struct, frozen=True):
             return [*self.merged, *rest]
         if self.chained:
             raise Unsupported(f"{'.'.join(qualifier)}.* behind several USING")
-        for relation in self.relations:
-            if relation.alias.lower() == qualifier[-1].lower():
-                return [(name, column(col)) for name, col in relation.columns]
-        raise Unsupported(f"{'.'.join(qualifier)}.*")
+        named = self._named(qualifier[-1].lower())
+        if named is None or (len(qualifier) > 1 and self._named(qualifier[0].lower()) is not None):
+            # the fields of a struct, perhaps
+            raise Unsupported(f"{'.'.join(qualifier)}.*")
+        return [(name, column(col)) for name, col in named.columns]
+
+    def _named(self, alias: str) -> Named | None:
+        """The relation that is called so; Spark may take either of two."""
+        found = [relation for relation in self.relations if relation.alias.lower() == alias]
+        if len(found) > 1:
+            raise Unsupported(f"two relations called {alias}")
+        return found[0] if found else None
 
 
 def _only(columns: Sequence[tuple[str, Col]], wanted: str) -> Col | None:

@@ -172,6 +172,8 @@ def _groups(select: Select, below: Stage) -> tuple[list[_Group], list[tuple[int,
 def _group_keys(select: Select, below: Stage) -> list[_Group]:
     items = below.items
     if select.group_all:
+        if below.scope.has("all"):
+            raise Unsupported("GROUP BY ALL beside a column of that name")
         plain = [item for item in items if not _aggregates(item.calls)]
         if any(item.calls or (item.piece and item.piece.queries) for item in plain):
             raise Unsupported("GROUP BY ALL with a window function or a sub-query")
