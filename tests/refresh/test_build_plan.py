@@ -33,6 +33,7 @@ REFUSED = [
         "outside",
     ),
     ("SELECT a, b, COUNT(*) AS n FROM t0 GROUP BY a, b GROUPING SETS ((a), (b))", "expression"),
+    ("SELECT a + b AS k, b AS c FROM t0 GROUP BY GROUPING SETS ((a + b), (b + a), (b))", "be one"),
     ("SELECT a, SUM(COUNT(*)) OVER () AS n FROM t0 GROUP BY CUBE (a)", "over grouping sets"),
     ("SELECT * EXCEPT (z) FROM t0", "EXCEPT"),
     ("SELECT x.x.* FROM (SELECT a AS x FROM t0) x", "x.x.*"),

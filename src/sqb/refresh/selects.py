@@ -165,6 +165,11 @@ def _groups(select: Select, below: Stage) -> tuple[list[_Group], list[tuple[int,
         place.append(known[0] if known else len(groups))
         if not known:
             groups.append(one)
+    if select.sets is not None:
+        # Spark takes a + b and b + a for one expression: which of them is NULL in a set?
+        made = [g.expr.columns for g in groups if g.expr.column is None]
+        if len(set(made)) < len(made):
+            raise Unsupported("grouping sets of expressions that may be one")
     sets = [tuple(dict.fromkeys(place[n] for n in chosen)) for chosen in select.sets or ()]
     return groups, sets
 
