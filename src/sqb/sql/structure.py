@@ -112,7 +112,11 @@ class _Reader(Conditions):
         return Sorted(self.span(self.at, stop), descending, nulls_first)
 
     def _names(self) -> tuple[str, ...]:
-        return tuple(part.name() for part in self.inner().split(","))
+        out: list[str] = []
+        for part in self.inner().split(","):
+            out.append(part.name())
+            part.end()
+        return tuple(out)
 
     def _union(self) -> Body:
         left = self._intersect()
