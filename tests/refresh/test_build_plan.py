@@ -37,6 +37,11 @@ REFUSED = [
     ("SELECT a, SUM(COUNT(*)) OVER () AS n FROM t0 GROUP BY CUBE (a)", "over grouping sets"),
     ("SELECT * EXCEPT (z) FROM t0", "EXCEPT"),
     ("SELECT * EXCEPT (s.a) FROM (SELECT struct(a, b) AS s, c FROM t0) q", r"\."),
+    (
+        "SELECT x.a FROM t0 x LEFT JOIN t1 y ON x.a = y.a EXCEPT"
+        " SELECT x.a FROM t0 x LEFT JOIN t1 y ON x.a = y.a WHERE y.a IS NULL",
+        "the same again",
+    ),
     ("SELECT x.x.* FROM (SELECT a AS x FROM t0) x", "x.x.*"),
     ("SELECT x.b FROM t0 x JOIN t1 y ON x.a = y.a JOIN t2 x ON y.b = y.a", "two relations"),
     ("SELECT COUNT(*) AS n FROM (SELECT a AS all FROM t0) q GROUP BY ALL", "of that name"),

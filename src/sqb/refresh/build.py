@@ -12,7 +12,16 @@ import msgspec
 
 from sqb.refresh.block import Block, Lookup, Names, Plan, TableRef, ViewRef
 from sqb.refresh.free import minds_order
-from sqb.refresh.ir import Constants, SetOperation, hands_on_collated, strange
+from sqb.refresh.ir import (
+    Constants,
+    Join,
+    Node,
+    Scan,
+    SetOperation,
+    hands_on_collated,
+    inputs,
+    strange,
+)
 from sqb.refresh.ordering import first_rows
 from sqb.refresh.scope import Scope, by_name, expression
 from sqb.refresh.selects import select_plan
@@ -65,8 +74,24 @@ def _set_query(block: Block, body: SetQuery) -> Plan:
     left, right = _body(inside, body.left), _body(inside, body.right)
     if len(left.names) != len(right.names):
         raise Unsupported("a set operation of different widths")
+    if body.kind == "except" and not body.all and _outer(left.root):
+        if _sources(left.root) == _sources(right.root):
+            # Spark makes a filter of it, which forgets that outer joins make NULL of NOT NULL
+            raise Unsupported("EXCEPT of an outer join and the same again")
     cols = tuple(block.fresh() for _ in left.names)
     return Plan(SetOperation(body.kind, body.all, left.root, right.root, cols), left.names)
+
+
+def _outer(node: Node) -> bool:
+    """Is there an outer join in it?"""
+    here = isinstance(node, Join) and node.kind in ("left", "full")
+    return here or any(map(_outer, inputs(node)))
+
+
+def _sources(node: Node) -> list[str]:
+    if isinstance(node, Scan):
+        return [node.source]
+    return [name for child in inputs(node) for name in _sources(child)]
 
 
 def _values(block: Block, body: Values) -> Plan:
