@@ -38,8 +38,10 @@ REFUSED = [
     ("SELECT * EXCEPT (z) FROM t0", "EXCEPT"),
     ("SELECT * EXCEPT (s.a) FROM (SELECT struct(a, b) AS s, c FROM t0) q", r"\."),
     (
-        "SELECT x.a FROM t0 x LEFT JOIN t1 y ON x.a = y.a EXCEPT"
-        " SELECT x.a FROM t0 x LEFT JOIN t1 y ON x.a = y.a WHERE y.a IS NULL",
+        (
+            "SELECT x.a FROM t0 x LEFT JOIN t1 y ON x.a = y.a EXCEPT"
+            " SELECT x.a FROM t0 x LEFT JOIN t1 y ON x.a = y.a WHERE y.a IS NULL"
+        ),
         "the same again",
     ),
     ("SELECT x.x.* FROM (SELECT a AS x FROM t0) x", "x.x.*"),

@@ -74,10 +74,10 @@ def _set_query(block: Block, body: SetQuery) -> Plan:
     left, right = _body(inside, body.left), _body(inside, body.right)
     if len(left.names) != len(right.names):
         raise Unsupported("a set operation of different widths")
-    if body.kind == "except" and not body.all and _outer(left.root):
-        if _sources(left.root) == _sources(right.root):
-            # Spark makes a filter of it, which forgets that outer joins make NULL of NOT NULL
-            raise Unsupported("EXCEPT of an outer join and the same again")
+    again = _outer(left.root) and _sources(left.root) == _sources(right.root)
+    if again and body.kind == "except" and not body.all:
+        # Spark makes a filter of it, which forgets that outer joins make NULL of NOT NULL
+        raise Unsupported("EXCEPT of an outer join and the same again")
     cols = tuple(block.fresh() for _ in left.names)
     return Plan(SetOperation(body.kind, body.all, left.root, right.root, cols), left.names)
 
