@@ -350,3 +350,115 @@ def test_a_log_of_files_that_may_change_says_what_it_lacks(bench: Workbench) -> 
     assert "`events`" in str(error["message"])
     assert "`immutable_files`" in str(error["message"])
     assert "drops the row that it holds" in str(error["help"])
+
+
+DECLARED = "sources:\n  - {{name: {name}, schema: {{raw}}, table: t, unique_key: [id]}}\n"
+
+
+@pytest.mark.parametrize("through", ["", "MODEL (materialized view);\n"])
+def test_a_source_that_is_declared_or_renamed_is_the_same_table(
+    bench: Workbench, through: str
+) -> None:
+    log(bench)
+    if through:
+        bench.model("v", through + LOG)
+        bench.model("m", "MODEL (materialized append);\nSELECT id, v FROM v")
+    built(bench)
+    for number, name in enumerate(("t", "orders", "sales"), 4):
+        bench.write("sources/s.yml", DECLARED.format(name=name))
+        insert(bench, "t", f"({number}, {number})")
+        assert counts(built(bench)) == (1, 0, number)
+    (bench.root / "sources" / "s.yml").unlink()
+    insert(bench, "t", "(7, 7)")
+    assert counts(built(bench)) == (1, 0, 7)
+    assert bench.told() == {}
+
+
+def test_a_table_with_several_rows_for_one_is_no_lookup(bench: Workbench) -> None:
+    source(bench, "clicks", "u INT, n INT", "(1, 1)", "(1, 2)")
+    source(bench, "addr", "u INT, city INT", "(1, 10)", "(1, 20)")
+    source(bench, "city", "id INT, name STRING", "(10, 'x')", "(20, 'y')", "(30, 'z')")
+    joins = "{} {{raw}}.addr a ON a.u = c.u JOIN {{raw}}.city e ON e.id = a.city"
+    for name, kind in (("m", "JOIN"), ("k", "LEFT JOIN")):
+        sql = f"SELECT c.n, a.city, e.name FROM {{raw}}.clicks c {joins.format(kind)}"
+        bench.model(name, f"MODEL (materialized append);\n{sql}")
+    built(bench)
+    insert(bench, "addr", "(1, 30)")
+    bench.sql("UPDATE lake.{raw}.city SET name = 'Z' WHERE id = 10")
+    node = built(bench)
+    assert counts(node) == (2, 0, 6)
+    assert f"lookups: {bench.raw}.city" in str(node.strategy and node.strategy.why)
+    assert len(bench.rows("k")) == 6
+
+
+@pytest.mark.parametrize(
+    ("kind", "on", "first", "more"),
+    [
+        ("STRING", "d.id = t.v", ("('10', 'a')",), "('010', 'b')"),
+        ("INT", "d.id <=> nullif(t.v, 10)", ("(NULL, 'a')",), "(NULL, 'b')"),
+    ],
+)
+def test_a_lookup_is_unique_as_the_join_compares_it(
+    bench: Workbench, kind: str, on: str, first: tuple[str, ...], more: str
+) -> None:
+    log(bench, f"SELECT t.id, d.name FROM {{raw}}.t t JOIN {{raw}}.d d ON {on}")
+    source(bench, "d", f"id {kind}, name STRING", *first)
+    built(bench)
+    insert(bench, "d", more)
+    assert counts(built(bench)) == (1, 0, 2)
+
+
+def test_values_that_are_never_the_same_are_seen_behind_views(bench: Workbench) -> None:
+    log(bench, "SELECT id, u FROM v")
+    bench.model("v", "MODEL (materialized view);\nSELECT id, uuid() AS u FROM {raw}.t")
+    error = refused(bench)
+    assert (error["code"], "in a view" in str(error["message"])) == ("X007", True)
+
+
+def test_a_table_that_a_log_did_not_read_before_is_named(bench: Workbench) -> None:
+    log(bench, "SELECT id, v FROM s")
+    bench.model("s", "SELECT id, v FROM {raw}.t")
+    built(bench)
+    bench.model("m", "MODEL (materialized append);\nSELECT id, v FROM {raw}.t")
+    insert(bench, "t", "(3, 30)")
+    node = built(bench)
+    assert counts(node) == (0, 0, 3)
+    assert [(w.code, f"{bench.raw}.t" in w.message) for w in node.warnings] == [("S315", True)]
+    insert(bench, "t", "(4, 40)")
+    node = built(bench)
+    assert (counts(node), node.warnings) == ((1, 0, 4), ())
+
+
+def test_a_log_does_not_begin_anew_under_another_name(bench: Workbench) -> None:
+    log(bench)
+    built(bench)
+    bench.model("m", f"MODEL (materialized append, alias m_log);\n{LOG}")
+    bench.sql("DELETE FROM lake.{raw}.t WHERE id = 1")
+    insert(bench, "t", "(3, 30)")
+    error = refused(bench)
+    assert error["code"] == "X008"
+    assert bench.project().catalog.head(bench.schema, "m_log") is None
+    statement = str(error["help"]).split("`")[1]
+    bench.sql(statement)
+    assert counts(built(bench)) == (1, 0, 4)
+    assert bench.rows("m_log")[0] == (1, 10)
+
+
+def test_a_log_that_was_compacted_and_expired_goes_on(bench: Workbench) -> None:
+    log(bench)
+    built(bench)
+    insert(bench, "t", "(3, 30)")
+    built(bench)
+    option = "options => map('rewrite-all', 'true')"
+    for number in (4, 5):
+        for _ in range(2):
+            bench.sql(f"CALL lake.system.rewrite_data_files(table => '{{dev}}.m', {option})")
+        bench.sql(
+            "CALL lake.system.expire_snapshots(table => '{dev}.m', retain_last => 1, "
+            "older_than => TIMESTAMP '2099-01-01')"
+        )
+        insert(bench, "t", f"({number}, {number})")
+        assert counts(built(bench)) == (1, 0, number + 1)
+        assert bench.told() == {}
+    bench.sql("UPDATE lake.{dev}.m SET v = 1 WHERE id = 1")
+    assert refused(bench)["code"] == "X008"

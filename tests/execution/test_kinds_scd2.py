@@ -198,3 +198,50 @@ def test_a_header_that_was_edited_must_fit_the_history(bench: Workbench) -> None
     assert (error["code"], "`v`" in str(error["message"])) == ("X007", True)
     bench.model("m", checked + query.replace("v", "v, w"))
     assert counts(built(bench)) == (0, 0, 2)
+
+
+@pytest.mark.parametrize("header", ["materialized scd2", "materialized merge, deletes keep"])
+@pytest.mark.parametrize("widened", ["source", "query"])
+def test_a_float_may_be_widened_while_rows_change(
+    bench: Workbench, header: str, widened: str
+) -> None:
+    source(bench, "t", "id INT, f FLOAT", "(1, 0.1)", "(2, 0.2)")
+    model = f"MODEL ({header}, unique_key [id]);\nSELECT id, {{}} AS f FROM {{{{raw}}}}.t"
+    bench.model("m", model.format("f"))
+    built(bench)
+    if widened == "source":
+        bench.sql("ALTER TABLE lake.{raw}.t ALTER COLUMN f TYPE DOUBLE")
+    else:
+        bench.model("m", model.format("CAST(f AS DOUBLE)"))
+    bench.sql("UPDATE lake.{raw}.t SET f = 0.5 WHERE id = 2")
+    built(bench)
+    still = 0.10000000149011612
+    assert [row for row in bench.rows("m", "id, f") if row != (2, 0.20000000298023224)] == [
+        (1, still),
+        (2, 0.5),
+    ]
+
+
+@pytest.mark.parametrize("behind", ["view", "expression"])
+def test_the_time_of_the_run_behind_a_view_makes_no_version(bench: Workbench, behind: str) -> None:
+    history(bench, sql="SELECT id, dd FROM x")
+    sql = "SELECT id, current_date() AS dd FROM {raw}.t"
+    if behind == "view":
+        bench.model("x", f"MODEL (materialized view);\n{sql}")
+    else:
+        bench.write("sources/x.yml", f"sources:\n  - {{name: x, expression: '{sql}'}}\n")
+    built(bench)
+    at(bench, 2)
+    insert(bench, "t", "(4, 'd', NULL, NULL)")
+    assert counts(built(bench)) == (1, 0, 4)
+
+
+def test_the_times_of_versions_stay_where_they_are(bench: Workbench) -> None:
+    history(bench)
+    built(bench)
+    sql = "SELECT id, name FROM {raw}.t"
+    swapped = "valid_from_column valid_to, valid_to_column valid_from"
+    bench.model("m", f"MODEL (materialized scd2, unique_key [id], {swapped});\n{sql}")
+    bench.sql("UPDATE lake.{raw}.t SET name = 'B' WHERE id = 2")
+    assert refused(bench)["code"] == "X008"
+    assert len(versions(bench)) == 3

@@ -60,7 +60,7 @@ def test_a_lookup_is_joined_on_a_key_that_is_unique_in_it(
 ) -> None:
     known = {name: frozenset(columns.split()) for name, columns in keys.items()}
 
-    def unique(name: str, columns: frozenset[str]) -> bool:
+    def unique(name: str, columns: frozenset[str], _null_safe: frozenset[str]) -> bool:
         return not declared and name in known and known[name] <= columns
 
     found = lookups(plan_of(sql).root, changed.split(), known if declared else {}, unique)
@@ -83,8 +83,85 @@ def test_of_tables_that_each_could_be_looked_up_in_the_declared_ones_are(
 ) -> None:
     root = plan_of("SELECT 1 AS x FROM t0 JOIN t1 ON t1.a = t0.a").root
     keys = dict.fromkeys(declared.split(), frozenset("a"))
-    found = lookups(root, changed.split(), keys, lambda _name, columns: columns == {"a"})
+    found = lookups(root, changed.split(), keys, lambda _name, columns, _nulls: columns == {"a"})
     assert found == frozenset(wanted.split())
+
+
+#: A query, columns that only happen to be unique, declared keys, and what is a lookup then.
+BY_CHANCE = [
+    # t1 has several rows for one of t0: that its own lookup is met by a unique column says nothing
+    (
+        "SELECT 1 AS x FROM t0 JOIN t1 ON t1.a = t0.a JOIN t2 ON t2.c = t1.b",
+        {"t1": "b", "t2": "c"},
+        {},
+        "t2",
+    ),
+    (
+        "SELECT 1 AS x FROM t0 LEFT JOIN t1 ON t1.a = t0.a JOIN t2 ON t2.c = t1.b",
+        {"t1": "b", "t2": "c"},
+        {},
+        "t2",
+    ),
+    # nor does it where what is between them happens to be unique
+    (
+        "SELECT 1 AS x FROM t0 JOIN t1 ON t1.a = t0.a JOIN t2 ON t2.a = t1.b",
+        {"t1": "b", "t2": "a"},
+        {"t2": "a"},
+        "t2",
+    ),
+    # both could be looked up in the other: all drive
+    ("SELECT 1 AS x FROM t0 JOIN t1 ON t1.a = t0.a", {"t0": "a", "t1": "a"}, {}, ""),
+    # groups are unique by their keys, so what meets them may only happen to be
+    (
+        "SELECT 1 AS x FROM t0 JOIN (SELECT a, max(b) AS m FROM t1 GROUP BY a) s ON s.a = t0.a",
+        {"t0": "a"},
+        {},
+        "",
+    ),
+    (
+        "SELECT 1 AS x FROM t0 JOIN (SELECT a, max(b) AS m FROM t1 GROUP BY a) s ON s.a = t0.a",
+        {},
+        {"t0": "a"},
+        "t0",
+    ),
+    # a lookup of what a row is exploded to
+    (
+        "SELECT 1 AS x FROM (SELECT explode(b) AS y FROM t0) s JOIN t1 ON t1.a = s.y",
+        {"t1": "a"},
+        {},
+        "t1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sql", "chance", "keys", "wanted"), BY_CHANCE)
+def test_what_only_happens_to_be_unique_is_no_lookup(
+    sql: str, chance: dict[str, str], keys: dict[str, str], wanted: str
+) -> None:
+    declared = {name: frozenset(columns.split()) for name, columns in keys.items()}
+
+    def unique(name: str, columns: frozenset[str], _null_safe: frozenset[str]) -> bool:
+        return chance.get(name) in columns
+
+    found = lookups(plan_of(sql).root, ("t0", "t1", "t2"), declared, unique)
+    assert found == frozenset(wanted.split())
+
+
+def test_a_lookup_is_unique_as_the_join_compares_it() -> None:
+    root = plan_of("SELECT 1 AS x FROM t0 JOIN t1 ON t1.a <=> t0.a").root
+    asked: list[frozenset[str]] = []
+
+    def unique(name: str, _columns: frozenset[str], null_safe: frozenset[str]) -> bool:
+        asked.append(null_safe)
+        return name == "t1"
+
+    assert lookups(root, ("t0", "t1"), {}, unique) == {"t1"}
+    assert set(asked) == {frozenset("a")}, "NULL is a value there"
+    root = plan_of("SELECT 1 AS x FROM t0 JOIN t1 ON t1.a = t0.a").root
+    for mine, theirs, wanted in (("string", "int", set()), ("bigint", "int", {"t1"})):
+        types = {"t1": mine, "t0": theirs}
+        found = lookups(root, ("t1",), {}, unique, lambda name, _column, of=types: of[name])
+        assert found == wanted, "'1' and '01' are one number"
 
 
 DATED = [

@@ -92,7 +92,8 @@ def source_of(
 ) -> Source:
     """One table with what happened to it; what a plan reads of it must be what it was."""
     facts, state = run.relation(name), run.state(name)
-    if fresh and name not in record.pins and name not in record.read():
+    was = name_then(run, record, name)
+    if fresh and was is None:
         at = facts.snapshot_id if facts is not None else None
         return Source(name, columns, TableChange("none", at, at), facts, readable=True)
     if facts is None or facts.kind != "table":
@@ -103,17 +104,17 @@ def source_of(
         return Source(name, columns, TableChange("unknown", None, None, _unversioned(run, name)))
     if record.read().get(name, "").startswith("v:"):
         raise Refused("DEFINITION_CHANGED", f"{name} was a view before")
-    if name not in record.pins and name not in record.read():
+    if was is None:
         # not read before, or not known as what
         raise Refused("DEFINITION_CHANGED", f"{name} was not read before")
     known = run.versions(name)
-    old = record.pins.get(name)
+    old = record.pins.get(was)
     change = table_change(known, old, facts.snapshot_id)
     readable = old is None or old in known
     if read_by is None or change.way == "unknown" or old is None:
         return Source(name, columns, change, facts, readable)
     stored = known[old].columns if old in known else None
-    for then in _as_read(run, record, facts, name, stored):
+    for then in _as_read(run, record.read().get(was, ""), facts, name, stored):
         _same_columns(name, columns, then, facts)
         _same_meaning(name, read_by.words, then, facts)
     if stored is not None and not set(columns) <= {c.name for c in _kept(stored, facts)}:
@@ -127,15 +128,33 @@ def source_of(
     return Source(name, columns, change, facts, readable, parts)
 
 
+def name_then(run: Run, record: Record, name: str) -> str | None:
+    """What a table was called when ``record`` read it; None: it did not.
+
+    A source may be declared, renamed or no longer declared: its table is the same.
+    """
+    if name in record.pins or name in record.read():
+        return name
+    facts = run.relation(name)
+    if facts is None or facts.kind != "table":
+        return None
+    known = run.versions(name)
+    by_pin = (other for other, pin in record.pins.items() if pin in known)
+    by_data = (
+        o for o, data in record.read().items() if source_schema(data, facts.uuid) is not None
+    )
+    return next(by_pin, None) or next(by_data, None)
+
+
 def _as_read(
-    run: Run, record: Record, facts: TableFacts, name: str, stored: tuple[Column, ...] | None
+    run: Run, data: str, facts: TableFacts, name: str, stored: tuple[Column, ...] | None
 ) -> Iterable[Sequence[Column]]:
     """The columns that a table was read with; several where that is not known.
 
     They are not always those of the version: columns come, go and are widened without a commit of
     rows, and then the version is read with the columns of the table.
     """
-    schema = source_schema(record.read().get(name, ""), facts.uuid)
+    schema = source_schema(data, facts.uuid)
     if schema is None and stored is not None:
         return [stored]
     known = list(run.schemas(name).values())

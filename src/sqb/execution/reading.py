@@ -73,6 +73,35 @@ def files_read(run: Run, name: str) -> list[str]:
     return files_below(run.compiled, names)
 
 
+def queries_read(run: Run, name: str) -> list[Query]:
+    """A model's query with those of the views and expressions that it sees through."""
+    found: list[Query] = []
+    seen: set[str] = set()
+
+    def visit(query: Query) -> None:
+        found.append(query)
+        for binding in query.bindings:
+            if binding.name not in seen:
+                seen.add(binding.name)
+                view = behind(run, binding.name) if is_view(run, binding.name) else None
+                inner = view or run.compiled.expressions.get(binding.name)
+                if inner is not None:
+                    visit(inner)
+
+    visit(own(run, name))
+    return found
+
+
+def volatile(run: Run, name: str) -> frozenset[str]:
+    """The functions behind a model that give another value in every run, views seen through."""
+    return frozenset(call for query in queries_read(run, name) for call in query.analysis.volatile)
+
+
+def is_dated(run: Run, name: str) -> bool:
+    """Does anything behind a model depend on the day or the moment of the run?"""
+    return any(moments(run, query) for query in queries_read(run, name))
+
+
 def tables_read(run: Run, name: str, below: str | None = None) -> list[str]:
     """The tables that a model reads, itself or through views; or only those ``below`` an input."""
     if below is not None and not is_view(run, below):

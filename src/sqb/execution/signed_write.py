@@ -359,10 +359,15 @@ def _overwrite(work: Work, change: Change, staged: Staged, target: str, coming: 
     """All rows of a table without partitions as they shall be, in one commit and one file."""
     from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows
 
-    same = " AND ".join(_same(column, kind) for column, kind in _kinds(change).items())
+    kinds = _kinds(change)
+    same = " AND ".join(_same(column, kind) for column, kind in kinds.items())
     hint = "/*+ BROADCAST(s) */ " if change.gone <= BROADCAST_KEYS else ""
+    # a column that was just widened has other texts: 0.1 is not what it was
+    items = ", ".join(
+        f"CAST({quote(name)} AS {kinds[name]}) AS {quote(name)}" for name, _ in work.columns
+    )
     staying = work.session.sql(
-        f"SELECT {hint}t.* FROM (SELECT * FROM {work.standing}) AS t"
+        f"SELECT {hint}t.* FROM (SELECT {items} FROM {work.standing}) AS t"
         f" ANTI JOIN (SELECT * FROM {SIGNED} WHERE {WEIGHT} < 0) AS s ON {same}"
     )
     rows = staying.unionAll(coming).coalesce(1)

@@ -1,14 +1,19 @@
 """Which tables of a query drive it, and which ones it only looks things up in.
 
 A table that is joined by equality on a key that is unique in it adds at most one partner to each
-row: a change of it brings no new rows into a log.
+row: a change of it brings no new rows into a log. So the lookups hang below the drivers, each by
+its key, perhaps one below the other. A key may be unique because someone says so, or only by the
+rows that happen to be there: in doubt a table drives, since rows that are left out are lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+import msgspec
+
 from sqb.refresh.ir import (
+    Aggregate,
     Col,
     Distinct,
     Explode,
@@ -22,92 +27,231 @@ from sqb.refresh.ir import (
     output,
     scans,
 )
-
-#: For each occurrence of a table: the sets of its columns that single joins equate.
-Equated = dict[str, list[list[frozenset[str]]]]
+from sqb.refresh.types import ColumnType, known_types, one_to_one
 
 
-def equated(root: Node) -> Equated:
-    """By which columns each occurrence of each table is joined.
+class Side(msgspec.Struct, frozen=True):
+    """One table in one join: the columns that it is joined by, each with the others that it meets.
 
-    >>> a, b = Col("a"), Col("b")
-    >>> left, right = Scan("t", ((a, "x"),)), Scan("u", ((b, "y"),))
-    >>> from sqb.refresh.ir import Equality, column
-    >>> equated(Join("left", left, right, (Equality(column(a), column(b)),)))
-    {'t': [[]], 'u': [[frozenset({'y'})]]}
+    A table is a number: its place among the scans, or one beyond them for what is made from many
+    rows. ``meets`` are all that it is compared with, also by what is no column or is equal without
+    being the same. NULL is equal in ``null_safe`` columns. ``preserved``: the table's own rows are
+    in the result in any case, so it can't be looked up in here.
     """
-    places: dict[Col, tuple[int, str]] = {}
-    order = scans(root)
-    found: dict[int, list[frozenset[str]]] = {number: [] for number in range(len(order))}
-    numbers = iter(range(len(order)))
-    _visit(root, numbers, places, found)
-    out: Equated = {}
-    for number, scan in enumerate(order):
-        out.setdefault(scan.source, []).append(found[number])
-    return out
+
+    table: int
+    columns: Mapping[str, frozenset[int]]
+    meets: frozenset[int]
+    null_safe: frozenset[str] = frozenset()
+    preserved: bool = False
+
+    def met(self, known: frozenset[int]) -> frozenset[str]:
+        """The columns that are compared with these tables alone."""
+        return frozenset(name for name, others in self.columns.items() if others <= known)
 
 
-def _visit(
-    node: Node,
-    numbers: Iterable[int],
-    places: dict[Col, tuple[int, str]],
-    found: dict[int, list[frozenset[str]]],
-) -> None:
-    for child in inputs(node):
-        _visit(child, numbers, places, found)
-    match node:
-        case Scan():
-            number = next(iter(numbers))
-            places.update({col: (number, name.lower()) for col, name in node.columns})
-        case Project():
-            for col, expr in node.items:
-                if expr.column is not None and expr.column in places:
-                    places[col] = places[expr.column]
-        case Join(kind="inner" | "left"):
-            both = node.kind == "inner"
-            sets: dict[int, set[str]] = {}
-            for equality in node.equalities:
-                for side in (equality.left, equality.right) if both else (equality.right,):
-                    at = places.get(side.column) if side.column is not None else None
-                    if at is not None:
-                        sets.setdefault(at[0], set()).add(at[1])
-            for number, names in sets.items():
-                found[number].append(frozenset(names))
-        case Filter() | Explode() | Window() | Distinct() | Join(kind="semi" | "anti" | "mark"):
-            pass
-        case _:
-            # what is made from many rows is not a table that is looked up in
-            for col in output(node):
-                places.pop(col, None)
+#: Asks the rows of a table whether columns are unique in it; NULL counts in the last ones.
+Unique = Callable[[str, frozenset[str], frozenset[str]], bool]
 
 
 def lookups(
     root: Node,
     changed: Iterable[str],
     keys: Mapping[str, frozenset[str]],
-    unique: Callable[[str, frozenset[str]], bool],
+    unique: Unique,
+    types: ColumnType = lambda _source, _column: None,
 ) -> frozenset[str]:
-    """The changed tables that are only looked up in.
+    """The changed tables that are only looked up in: all their occurrences are.
 
-    ``keys`` are declared unique keys; ``unique`` asks the data, and is asked as little as possible.
-    If every table could be a lookup, those drive whose key is not declared; else the first one.
+    ``keys`` are declared unique keys; ``unique`` is asked about the others.
     """
-    by = equated(root)
+    tables = [scan.source for scan in scans(root)]
+    hanging = below(root, keys, unique, types)
+    driving = {name for number, name in enumerate(tables) if number not in hanging}
+    return frozenset(name for name in changed if name in tables and name not in driving)
 
-    def looked_up(name: str) -> bool:
-        declared = keys.get(name)
-        for sets in by[name]:
-            if declared is not None and any(declared <= columns for columns in sets):
-                continue
-            if declared is not None or not any(unique(name, columns) for columns in sets):
-                return False
-        return True
 
-    found = {name for name in changed if name in by and looked_up(name)}
-    if found and all(name in found or looked_up(name) for name in by):
-        # each could be looked up in another: what only happens to be unique may drive next time,
-        # and what it was left out for now would be lost
-        found = {name for name in found if name in keys}
-        if all(name in keys for name in by):
-            found.discard(next(iter(by)))
-    return frozenset(found)
+def below(
+    root: Node,
+    keys: Mapping[str, frozenset[str]],
+    unique: Unique,
+    types: ColumnType = lambda _source, _column: None,
+) -> dict[int, frozenset[str]]:
+    """The occurrences of tables that hang below others, with the columns that they hang by."""
+    return _Hanging(root, keys, unique, types).found()
+
+
+class _Hanging:
+    def __init__(
+        self,
+        root: Node,
+        keys: Mapping[str, frozenset[str]],
+        unique: Unique,
+        types: ColumnType,
+    ) -> None:
+        self.keys, self.unique = keys, unique
+        self.tables = [scan.source for scan in scans(root)]
+        joins = _Joins(root, types)
+        self.groups = joins.groups
+        self.sides: dict[int, list[Side]] = {
+            n: [] for n in (*range(len(self.tables)), *joins.groups)
+        }
+        self.joins = joins.found
+        for join in joins.found:
+            for side in join:
+                self.sides[side.table].append(side)
+        self._asked: dict[tuple[str, frozenset[str], frozenset[str]], bool] = {}
+
+    def found(self) -> dict[int, frozenset[str]]:
+        every = frozenset(self.sides)
+        drivers = {n for n in every if not any(self._by(side, every) for side in self.sides[n])}
+        while True:
+            hanging = self._closure(drivers)
+            left = [n for n in sorted(every) if n not in drivers and n not in hanging]
+            if not left:
+                return {n: by for n, by in hanging.items() if n < len(self.tables)}
+            known = frozenset({*drivers, *hanging})
+            drivers |= (
+                # what it is joined to has several of it
+                {n for n in left if any(side.meets & known for side in self.sides[n])}
+                # each could be looked up in another: what only happens to be unique may drive
+                or {n for n in left if not self._declared(n)}
+                or {left[0]}
+            )
+
+    def _closure(self, drivers: set[int]) -> dict[int, frozenset[str]]:
+        hanging: dict[int, frozenset[str]] = {}
+        while True:
+            known = frozenset({*drivers, *hanging})
+            more = {
+                n: by
+                for n, sides in self.sides.items()
+                if n not in known
+                for by in [next(filter(None, (self._by(s, known) for s in sides)), None)]
+                if by
+            }
+            if not more:
+                return hanging
+            hanging |= more
+
+    def _by(self, side: Side, known: frozenset[int]) -> frozenset[str] | None:
+        """The columns that a table hangs by below those that are known; None: it does not."""
+        columns = side.met(known - {side.table})
+        if not columns or side.preserved:
+            return None
+        if side.table in self.groups:
+            return columns if self.groups[side.table] <= columns else None
+        name = self.tables[side.table]
+        if name in self.keys:
+            return columns if self._covers(name, columns) else None
+        if self._met_by_key(side):
+            return None
+        asked = (name, columns, side.null_safe & columns)
+        if asked not in self._asked:
+            self._asked[asked] = self.unique(*asked)
+        return columns if self._asked[asked] else None
+
+    def _met_by_key(self, side: Side) -> bool:
+        """Is it joined to the declared key of another table, which then is the lookup?"""
+        (join,) = [found for found in self.joins if any(one is side for one in found)]
+        return any(
+            other is not side and not other.preserved and self._by_key(other) for other in join
+        )
+
+    def _by_key(self, side: Side) -> bool:
+        if side.table in self.groups:
+            return False
+        return self._covers(self.tables[side.table], frozenset(side.columns))
+
+    def _covers(self, name: str, columns: frozenset[str]) -> bool:
+        return name in self.keys and self.keys[name] <= {column.lower() for column in columns}
+
+    def _declared(self, number: int) -> bool:
+        return number not in self.groups and self.tables[number] in self.keys
+
+
+class _Joins:
+    """The joins of a plan, each with the tables that it compares.
+
+    ``groups`` are what is made from many rows, with the columns that are unique in it, if any are.
+    """
+
+    def __init__(self, root: Node, types: ColumnType) -> None:
+        self.found: list[list[Side]] = []
+        self.groups: dict[int, frozenset[str]] = {}
+        self._types = known_types(root, types)
+        #: For each column: the tables it is made from, and the one column that it is, if it is one.
+        self._tables: dict[Col, frozenset[int]] = {}
+        self._columns: dict[Col, tuple[int, str]] = {}
+        self._numbers = iter(range(len(scans(root))))
+        self._next = len(scans(root))
+        self._visit(root)
+
+    def _visit(self, node: Node) -> None:
+        for child in inputs(node):
+            self._visit(child)
+        match node:
+            case Scan():
+                number = next(self._numbers)
+                for col, name in node.columns:
+                    self._columns[col], self._tables[col] = (number, name), frozenset({number})
+            case Project():
+                for col, expr in node.items:
+                    self._tables[col] = self._made_from(expr.columns)
+                    if expr.column is not None and expr.column in self._columns:
+                        self._columns[col] = self._columns[expr.column]
+            case Join(kind="inner" | "left"):
+                self._join(node)
+            case Filter() | Explode() | Window() | Distinct() | Join(kind="semi" | "anti" | "mark"):
+                beside = self._made_from(output(inputs(node)[0]))
+                for col in output(node):
+                    self._tables.setdefault(col, beside)
+            case _:
+                # what is made from many rows is not a table that is looked up in
+                number, self._next = self._next, self._next + 1
+                for col in output(node):
+                    self._columns[col], self._tables[col] = (number, col.name), frozenset({number})
+                keys = [col.name for col, _ in node.keys] if isinstance(node, Aggregate) else []
+                self.groups[number] = frozenset(keys or ["?"])
+
+    def _made_from(self, cols: Iterable[Col]) -> frozenset[int]:
+        found = (self._tables.get(col, frozenset[int]()) for col in cols)
+        return frozenset(number for tables in found for number in tables)
+
+    def _join(self, node: Join) -> None:
+        found: dict[int, _Joined] = {}
+        for equality in node.equalities:
+            one, two = equality.left, equality.right
+            alike = self._alike(one.column, two.column)
+            for mine, theirs in ((one, two), (two, one)):
+                others = self._made_from(theirs.columns)
+                at = self._columns.get(mine.column) if mine.column is not None else None
+                for number in self._made_from(mine.columns):
+                    joined = found.setdefault(number, _Joined())
+                    joined.meets |= others
+                    joined.preserved |= node.kind == "left" and mine is one
+                    if alike and others and at is not None:
+                        joined.columns[at[1]] = joined.columns.get(at[1], frozenset()) | others
+                        joined.null_safe |= {at[1]} if equality.null_safe else set()
+        self.found.append(
+            [
+                Side(n, j.columns, frozenset(j.meets), frozenset(j.null_safe), j.preserved)
+                for n, j in found.items()
+            ]
+        )
+
+    def _alike(self, one: Col | None, two: Col | None) -> bool:
+        """Are values of two columns equal only if they are the same?"""
+        kinds = [self._types.get(col) for col in (one, two) if col is not None]
+        known = [kind for kind in kinds if kind is not None]
+        return len(known) < 2 or one_to_one(known[0], known[1])
+
+
+class _Joined:
+    """A ``Side`` in the making."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, frozenset[int]] = {}
+        self.meets: set[int] = set()
+        self.null_safe: set[str] = set()
+        self.preserved = False

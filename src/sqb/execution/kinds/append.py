@@ -6,23 +6,23 @@ lookups on both sides. Nothing is ever taken away.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from sqb.errors import SqbError
-from sqb.execution.change_sets import Source, source_of, sources_of
+from sqb.execution.change_sets import Source, name_then, source_of, sources_of
 from sqb.execution.content_hash import quote
 from sqb.execution.kinds.job import Job
 from sqb.execution.kinds.whole import aligned, altering, evolution, netted, steps_of
 from sqb.execution.outcome import Outcome
-from sqb.execution.reading import statement, tables_read
+from sqb.execution.reading import statement, tables_read, volatile
 from sqb.execution.rows import RowRefresh, refresh_rows
 from sqb.execution.run import Run
 from sqb.execution.signed_write import Alter, Change, Work, measured, write_change
 from sqb.execution.sizes import sizes_of
 from sqb.execution.statement import projected
-from sqb.execution.steps import Steps
+from sqb.execution.steps import Steps, kinds_of
 from sqb.execution.table import write_table
 from sqb.execution.understanding import at_moment
 from sqb.planning.plan import PlanWarning, Strategy
@@ -52,8 +52,8 @@ def rebuild(job: Job) -> Outcome:
     if never is not None:
         raise SqbError(
             "X007",
-            f"`{job.name}` calls {never}(), which gives every row another value in every run: "
-            "no later build could tell which rows are new",
+            f"`{job.name}` calls {never}(), itself or in a view, which gives every row another "
+            "value in every run: no later build could tell which rows are new",
             help="nothing was written; leave it out, or make the value of the row's own columns, "
             "such as with sha2()",
             exit_code=1,
@@ -64,6 +64,11 @@ def rebuild(job: Job) -> Outcome:
 
 def carry(job: Job) -> Outcome:
     """Add the rows that entered the result."""
+    done = _carried(job)
+    return msgspec.structs.replace(done, warnings=(*done.warnings, *_not_read_before(job)))
+
+
+def _carried(job: Job) -> Outcome:
     refresh = AppendRefresh(job)
     way = refresh_rows(refresh)
     if isinstance(way, Outcome):
@@ -71,7 +76,7 @@ def carry(job: Job) -> Outcome:
         strategy = way.strategy and msgspec.structs.replace(way.strategy, why=why)
         return msgspec.structs.replace(way, strategy=strategy)
     job.run.accounts[job.name].rebuild(way.code or "")
-    done, told = _difference(job)
+    done, told = _difference(job, way.why)
     why = f"the query on the old and on the new rows, compared in full ({way.why}); {told}"
     strategy = Strategy("difference", why, rejected=way.rejected, code=way.code)
     return msgspec.structs.replace(done, strategy=strategy)
@@ -79,7 +84,23 @@ def carry(job: Job) -> Outcome:
 
 def _never_equal(job: Job) -> str | None:
     """A function of the query whose values are no two times the same; None: there is none."""
-    return min(_NEVER_EQUAL.intersection(job.run.expected(job.name).volatile), default=None)
+    return min(_NEVER_EQUAL & volatile(job.run, job.name), default=None)
+
+
+def _not_read_before(job: Job) -> tuple[PlanWarning, ...]:
+    """Tables that an edited query reads for the first time: what they hold entered unseen."""
+    run, record = job.run, job.run.situation.recorded[job.name]
+    tables = tables_read(run, job.name) if job.forward else []
+    new = [name for name in tables if name_then(run, record, name) is None]
+    if not new:
+        return ()
+    names = ", ".join(f"`{name}`" for name in new)
+    message = (
+        f"`{job.name}` did not read {names} before: rows that "
+        f"{'they hold' if len(new) > 1 else 'it holds'} already are not looked at, "
+        "only what changes from now on"
+    )
+    return (PlanWarning("S315", job.name, message),)
 
 
 def append_change(
@@ -118,6 +139,7 @@ class AppendRefresh(RowRefresh):
         super().__init__(job.run, job.session, job.node, job.states, job.layout)
         self.job = job
         self.told = ""
+        self._types: dict[str, dict[str, str]] = {}
 
     def gate(self, record: Record | None) -> None:
         refuse(
@@ -134,19 +156,33 @@ class AppendRefresh(RowRefresh):
             drivers = drivers_named(self.job)
             left_out = {name for name in changed if name not in drivers}
         else:
-            left_out = set(lookups(plan.root, changed, declared_keys(self.run), self._unique))
+            left_out = self.lookups(plan, changed)
         self.told = told(found, left_out)
         return {name: _still(s) if name in left_out else s for name, s in found.items()}
 
-    def _unique(self, name: str, columns: frozenset[str]) -> bool:
+    def lookups(self, plan: Plan, changed: Iterable[str]) -> set[str]:
+        """Of the tables that changed, those that the query only looks things up in."""
+        keys = declared_keys(self.run)
+        return set(lookups(plan.root, changed, keys, self._unique, self._type))
+
+    def _unique(self, name: str, columns: frozenset[str], null_safe: frozenset[str]) -> bool:
         text, is_select = self.run.read(name)
         keys = ", ".join(quote(column) for column in sorted(columns))
-        there = " AND ".join(f"{quote(column)} IS NOT NULL" for column in sorted(columns))
+        there = [f"{quote(column)} IS NOT NULL" for column in sorted(columns - null_safe)]
         sql = (
-            f"SELECT 1 FROM {text}{' AS s' * is_select} WHERE {there}"
+            f"SELECT 1 FROM {text}{' AS s' * is_select} WHERE {' AND '.join(there) or 'TRUE'}"
             f" GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT 1"
         )
         return self.session.sql(sql).first() is None
+
+    def _type(self, name: str, column: str) -> str | None:
+        """Spark's type of a table's column."""
+        if name not in self._types:
+            text, is_select = self.run.read(name)
+            self._types[name] = kinds_of(
+                self.session.sql(f"SELECT * FROM {text}{' AS s' * is_select}")
+            )
+        return self._types[name].get(column)
 
     def weigh(self, work: Work, plan: Plan, sources: Mapping[str, Source]) -> None:  # noqa: ARG002
         """A log has no rebuild to compare with."""
@@ -222,7 +258,7 @@ def _still(source: Source) -> Source:
     return msgspec.structs.replace(source, change=TableChange("none", at, at), readable=True)
 
 
-def _difference(job: Job) -> tuple[Outcome, str]:
+def _difference(job: Job, not_by_rows: str) -> tuple[Outcome, str]:
     """The query at the new versions minus the query at the old ones, both in full."""
     run, record = job.run, job.run.situation.recorded[job.name]
     never = _never_equal(job)
@@ -234,7 +270,7 @@ def _difference(job: Job) -> tuple[Outcome, str]:
     for name in sorted(set(found) - left_out):
         source = found[name]
         if source.change.way == "unknown" or not (source.readable or source.change.way == "none"):
-            why = source.change.reason or "no older version"
+            why = source.change.reason or f"it has no older version, and by rows: {not_by_rows}"
             raise Lost("HISTORY_GAP", f"what changed in `{name}` can't be told: {why}")
 
     def then(name: str, travels: bool) -> tuple[str, bool]:
@@ -287,7 +323,7 @@ def _lookups(job: Job, found: Mapping[str, Source]) -> set[str]:
     except Unsupported:
         return set()
     changed = [name for name, source in found.items() if source.change.way != "none"]
-    return set(lookups(plan.root, changed, declared_keys(job.run), refresh._unique))
+    return refresh.lookups(plan, changed)
 
 
 def _before(job: Job, source: Source) -> str:

@@ -6,10 +6,15 @@ from collections.abc import Callable
 
 import msgspec
 
+from sqb.errors import SqbError
+from sqb.execution.comparing import content_of
+from sqb.execution.content_hash import data_id
 from sqb.execution.kinds import append, merge, scd2, tracked
 from sqb.execution.kinds.job import Job, lost
 from sqb.execution.outcome import Outcome
 from sqb.execution.run import Run
+from sqb.execution.statement import pinned
+from sqb.execution.table import columns_id
 from sqb.execution.telling import full
 from sqb.execution.unfinished import as_recorded
 from sqb.planning.own_change import definition_change
@@ -57,6 +62,10 @@ def build_kind(job: Job) -> Outcome:
     """Bring the table of a model up to date as its kind promises."""
     run, name, standing = job.run, job.name, standing_of(job.run, job.name)
     rebuild, carry = _WAYS[job.kind.name]
+    if standing.kept == HISTORY and not standing.untouched and _same_rows(job):
+        standing = msgspec.structs.replace(standing, untouched=True)
+    if not standing.there and job.kind.holds_history:
+        _refuse_moved(job)
     try:
         way = way_of(job.kind, job.node.reason, standing)
         run.kept[name] = kept_by(job.kind, way, standing)
@@ -90,6 +99,42 @@ def _views_moved(job: Job) -> bool:
         if now != before:
             return True
     return False
+
+
+def _same_rows(job: Job) -> bool:
+    """Did others write nothing but the same rows, say compact it and expire what it was before?"""
+    situation = job.run.situation
+    record, facts = situation.recorded.get(job.name), situation.relations.get(job.name)
+    if record is None or facts is None or facts.total_records not in (None, record.rows):
+        return False
+    if (record.uuid, record.table) != (facts.uuid, facts.shape):
+        return False
+    text, is_select = pinned(job.run.table(job.name), facts)
+    content = content_of(job.session.sql(f"SELECT * FROM {text}{' AS t' * is_select}"))
+    return content is not None and record.data == data_id(columns_id(facts.columns), *content)
+
+
+def _refuse_moved(job: Job) -> None:
+    """Raise if the table stands elsewhere, since an `alias` or `schema` was edited."""
+    run, detail = job.run, job.node.detail
+    if job.node.reason != "relation_missing" or not detail or detail.get("kind") != "moved":
+        return
+    place = str(detail["name"])
+    namespace, _, relation = place.partition(".")
+    head = run.heads.get((namespace, relation))
+    record = decode(run.facts.get(head.location).stamp) if head is not None else None
+    if record is None or record.kept != HISTORY:
+        return
+    expected = run.expected(job.name)
+    raise SqbError(
+        "X008",
+        f"`{job.name}` holds history, and its table is `{place}`: under another name it would "
+        "begin anew",
+        help=f"`ALTER TABLE {run.catalog.name}.{place} RENAME TO "
+        f"{expected.namespace}.{expected.relation}` in Spark takes it along; `sqb build --select "
+        f"{job.name} --full-refresh` begins anew from what its query gives now",
+        exit_code=1,
+    )
 
 
 def _missing(job: Job) -> tuple[PlanWarning, ...]:

@@ -27,6 +27,7 @@ from sqb.execution.kinds.whole import (
     write,
 )
 from sqb.execution.outcome import Outcome
+from sqb.execution.reading import is_dated, volatile
 from sqb.execution.rows import attempt
 from sqb.execution.signed_write import Work, keep_rows
 from sqb.execution.steps import Steps
@@ -35,6 +36,7 @@ from sqb.execution.understanding import AskColumns, at_moment
 from sqb.planning.plan import Strategy
 from sqb.refresh.dated import dated_columns
 from sqb.refresh.evolution import Evolution
+from sqb.refresh.kinds import Lost
 from sqb.refresh.netting import exact
 from sqb.refresh.script import COPIES, WEIGHT
 from sqb.sql.fragments import Unsupported
@@ -67,6 +69,7 @@ def carry(job: Job) -> Outcome:
     own = (job.kind.valid_from, job.kind.valid_to)
     work = job.work()
     refuse_other_key(job, work, own, f"{quote(job.kind.valid_to)} IS NULL")
+    _refuse_swapped(work, own)
     restricted = Restricted(job, own)
     try:
         way = attempt(restricted, lambda: restricted.rows(job.kind.unique_key, "unique_key"))
@@ -125,6 +128,15 @@ def _refuse_columns(job: Job, frame: DataFrame) -> None:
         named(job, [str(job.kind.updated_at)], frame.columns, "updated_at")
 
 
+def _refuse_swapped(work: Work, own: tuple[str, str]) -> None:
+    """Raise if the header names other columns for the times of a version than stand there."""
+    names = [name.lower() for name, _ in work.columns]
+    begins, ends = (names.index(name.lower()) for name in own)
+    if ends != begins + 1:
+        why = f"its versions are not from `{own[0]}` to `{own[1]}`"
+        raise Lost("DEFINITION_CHANGED", why)
+
+
 def _check(job: Job, frame: DataFrame) -> None:
     """Keys are there and unique; where versions are told by a time, every row has one."""
     check_key(job, frame)
@@ -161,8 +173,7 @@ def _checked(job: Job, given: Sequence[str]) -> tuple[str, ...]:
 
 def _dated(job: Job) -> set[str]:
     """Columns that depend on the moment of the run: they would make a version in every run."""
-    expected = job.run.expected(job.name)
-    if not expected.constants and not expected.volatile:
+    if not is_dated(job.run, job.name) and not volatile(job.run, job.name):
         return set()
     try:
         one, other = (

@@ -9,7 +9,8 @@ from sqb.execution.run import Run
 from sqb.execution.understanding import at_moment
 from sqb.planning.plan import PlannedNode, Strategy
 from sqb.planning.row_gates import at_once
-from sqb.refresh.drivers import equated
+from sqb.refresh.drivers import below
+from sqb.refresh.ir import scans
 from sqb.sql.fragments import Unsupported
 
 
@@ -60,16 +61,13 @@ def _lookups(run: Run, name: str) -> dict[str, str]:
         plan = at_moment(run, name, "2001-01-01 00:00:00Z", ask)
     except Unsupported:
         return {}
+    order = [scan.source for scan in scans(plan.root)]
     declared, found = declared_keys(run), dict[str, str]()
-    by = equated(plan.root)
-    for table, places in by.items():
-        key = declared.get(table)
-        if key is not None:
-            if all(any(key <= columns for columns in sets) for sets in places):
-                found[table] = ""
-        elif all(places):
-            columns = " or ".join(", ".join(sorted(names)) for names in places[0])
-            found[table] = f"(if {columns} is unique in it)"
-    if by and len(found) == len(by):
-        found.pop(next(iter(by)))
+    # as if all keys were unique but those of the table that the query begins with
+    hanging = below(plan.root, declared, lambda table, _columns, _nulls: table != order[0])
+    for table in dict.fromkeys(order):
+        by = [hanging.get(number) for number, name in enumerate(order) if name == table]
+        if by[0] is not None and all(by):
+            columns = ", ".join(sorted(by[0]))
+            found[table] = "" if table in declared else f"(if {columns} is unique in it)"
     return found
