@@ -395,6 +395,7 @@ def test_a_table_with_several_rows_for_one_is_no_lookup(bench: Workbench) -> Non
     ("kind", "on", "first", "more"),
     [
         ("STRING", "d.id = t.v", ("('10', 'a')",), "('010', 'b')"),
+        ("STRING", "d.id = t.v + 0", ("('10', 'a')",), "('010', 'b')"),
         ("INT", "d.id <=> nullif(t.v, 10)", ("(NULL, 'a')",), "(NULL, 'b')"),
     ],
 )

@@ -7,6 +7,7 @@ from plans import plan_of
 
 from sqb.refresh.dated import dated_columns
 from sqb.refresh.drivers import lookups
+from sqb.refresh.ir import scans
 
 #: A query, the columns that are unique, the tables that changed, and those that are lookups.
 CASES = [
@@ -159,8 +160,10 @@ def test_a_lookup_is_unique_as_the_join_compares_it() -> None:
     assert set(asked) == {frozenset("a")}, "NULL is a value there"
     root = plan_of("SELECT 1 AS x FROM t0 JOIN t1 ON t1.a = t0.a").root
     for mine, theirs, wanted in (("string", "int", set()), ("bigint", "int", {"t1"})):
-        types = {"t1": mine, "t0": theirs}
-        found = lookups(root, ("t1",), {}, unique, lambda name, _column, of=types: of[name])
+        kinds = {"t1": mine, "t0": theirs}
+        found = lookups(
+            root, ("t1",), {}, unique, lambda node, _, of=kinds: of[scans(node)[0].source]
+        )
         assert found == wanted, "'1' and '01' are one number"
 
 

@@ -16,7 +16,9 @@ from sqb.refresh.ir import (
     Aggregate,
     Col,
     Distinct,
+    Equality,
     Explode,
+    Expr,
     Filter,
     Join,
     Node,
@@ -27,7 +29,7 @@ from sqb.refresh.ir import (
     output,
     scans,
 )
-from sqb.refresh.types import ColumnType, known_types, one_to_one
+from sqb.refresh.types import one_to_one
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -52,6 +54,8 @@ class Side(msgspec.Struct, frozen=True):
 
 #: Asks the rows of a table whether columns are unique in it; NULL counts in the last ones.
 Unique = Callable[[str, frozenset[str], frozenset[str]], bool]
+#: Spark's type of an expression over the columns of a node; None: not known.
+KindOf = Callable[[Node, Expr], "str | None"]
 
 
 def lookups(
@@ -59,14 +63,14 @@ def lookups(
     changed: Iterable[str],
     keys: Mapping[str, frozenset[str]],
     unique: Unique,
-    types: ColumnType = lambda _source, _column: None,
+    kind_of: KindOf = lambda _node, _expr: None,
 ) -> frozenset[str]:
     """The changed tables that are only looked up in: all their occurrences are.
 
     ``keys`` are declared unique keys; ``unique`` is asked about the others.
     """
     tables = [scan.source for scan in scans(root)]
-    hanging = below(root, keys, unique, types)
+    hanging = below(root, keys, unique, kind_of)
     driving = {name for number, name in enumerate(tables) if number not in hanging}
     return frozenset(name for name in changed if name in tables and name not in driving)
 
@@ -75,10 +79,10 @@ def below(
     root: Node,
     keys: Mapping[str, frozenset[str]],
     unique: Unique,
-    types: ColumnType = lambda _source, _column: None,
+    kind_of: KindOf = lambda _node, _expr: None,
 ) -> dict[int, frozenset[str]]:
     """The occurrences of tables that hang below others, with the columns that they hang by."""
-    return _Hanging(root, keys, unique, types).found()
+    return _Hanging(root, keys, unique, kind_of).found()
 
 
 class _Hanging:
@@ -87,11 +91,11 @@ class _Hanging:
         root: Node,
         keys: Mapping[str, frozenset[str]],
         unique: Unique,
-        types: ColumnType,
+        kind_of: KindOf,
     ) -> None:
         self.keys, self.unique = keys, unique
         self.tables = [scan.source for scan in scans(root)]
-        joins = _Joins(root, types)
+        joins = _Joins(root, kind_of)
         self.groups = joins.groups
         self.sides: dict[int, list[Side]] = {
             n: [] for n in (*range(len(self.tables)), *joins.groups)
@@ -176,10 +180,10 @@ class _Joins:
     ``groups`` are what is made from many rows, with the columns that are unique in it, if any are.
     """
 
-    def __init__(self, root: Node, types: ColumnType) -> None:
+    def __init__(self, root: Node, kind_of: KindOf) -> None:
         self.found: list[list[Side]] = []
         self.groups: dict[int, frozenset[str]] = {}
-        self._types = known_types(root, types)
+        self._kind_of = kind_of
         #: For each column: the tables it is made from, and the one column that it is, if it is one.
         self._tables: dict[Col, frozenset[int]] = {}
         self._columns: dict[Col, tuple[int, str]] = {}
@@ -222,7 +226,7 @@ class _Joins:
         found: dict[int, _Joined] = {}
         for equality in node.equalities:
             one, two = equality.left, equality.right
-            alike = self._alike(one.column, two.column)
+            alike = self._alike(node, equality)
             for mine, theirs in ((one, two), (two, one)):
                 others = self._made_from(theirs.columns)
                 at = self._columns.get(mine.column) if mine.column is not None else None
@@ -240,11 +244,11 @@ class _Joins:
             ]
         )
 
-    def _alike(self, one: Col | None, two: Col | None) -> bool:
-        """Are values of two columns equal only if they are the same?"""
-        kinds = [self._types.get(col) for col in (one, two) if col is not None]
-        known = [kind for kind in kinds if kind is not None]
-        return len(known) < 2 or one_to_one(known[0], known[1])
+    def _alike(self, node: Join, equality: Equality) -> bool:
+        """Are values of both sides equal only if they are the same?"""
+        one = self._kind_of(node.left, equality.left)
+        two = self._kind_of(node.right, equality.right)
+        return one is None or two is None or one_to_one(one, two)
 
 
 class _Joined:

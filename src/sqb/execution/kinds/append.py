@@ -30,7 +30,7 @@ from sqb.planning.row_gates import refuse
 from sqb.refresh.build import Plan
 from sqb.refresh.changes import TableChange
 from sqb.refresh.drivers import lookups
-from sqb.refresh.ir import output
+from sqb.refresh.ir import Col, Expr, Node, Project, output
 from sqb.refresh.kinds import Lost, kind_of
 from sqb.refresh.netting import Signed, Target
 from sqb.refresh.netting import netted as netted_steps
@@ -139,7 +139,6 @@ class AppendRefresh(RowRefresh):
         super().__init__(job.run, job.session, job.node, job.states, job.layout)
         self.job = job
         self.told = ""
-        self._types: dict[str, dict[str, str]] = {}
 
     def gate(self, record: Record | None) -> None:
         refuse(
@@ -163,7 +162,7 @@ class AppendRefresh(RowRefresh):
     def lookups(self, plan: Plan, changed: Iterable[str]) -> set[str]:
         """Of the tables that changed, those that the query only looks things up in."""
         keys = declared_keys(self.run)
-        return set(lookups(plan.root, changed, keys, self._unique, self._type))
+        return set(lookups(plan.root, changed, keys, self._unique, self._kind))
 
     def _unique(self, name: str, columns: frozenset[str], null_safe: frozenset[str]) -> bool:
         text, is_select = self.run.read(name)
@@ -175,14 +174,17 @@ class AppendRefresh(RowRefresh):
         )
         return self.session.sql(sql).first() is None
 
-    def _type(self, name: str, column: str) -> str | None:
-        """Spark's type of a table's column."""
-        if name not in self._types:
+    def _kind(self, node: Node, expr: Expr) -> str | None:
+        """Spark's type of an expression."""
+
+        def relation(name: str, _version: str) -> str:
             text, is_select = self.run.read(name)
-            self._types[name] = kinds_of(
-                self.session.sql(f"SELECT * FROM {text}{' AS s' * is_select}")
-            )
-        return self._types[name].get(column)
+            return f"{text} AS sqb_s" if is_select else text
+
+        script = Script(relation, quote)
+        asked = Project(node, ((Col("sqb_x"), expr),))
+        frame = Steps(self.session, script).described(script.state(asked, "new"))
+        return kinds_of(frame)["sqb_x"]
 
     def weigh(self, work: Work, plan: Plan, sources: Mapping[str, Source]) -> None:  # noqa: ARG002
         """A log has no rebuild to compare with."""
