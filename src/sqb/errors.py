@@ -59,6 +59,7 @@ CODES: dict[str, str] = {
     "S313": "refreshing a table by rows failed, and it was brought up to date another way",
     "S314": "how a table will be refreshed could not be foreseen",
     "S315": "a log reads a table that it did not read before",
+    "S316": "rows came in a table that a log takes for a lookup by chance",
     "L001": "the catalog can't be reached",
     "L002": "the project was moved: its tables' metadata holds another path",
     "L003": "another build published the model meanwhile",

@@ -9,6 +9,7 @@ import msgspec
 
 from sqb.execution.content_hash import quote
 from sqb.execution.files import read_files
+from sqb.execution.reading import is_view
 from sqb.execution.run import Run
 from sqb.execution.sources import files_view
 from sqb.execution.statement import literal, projected
@@ -92,8 +93,8 @@ def source_of(
 ) -> Source:
     """One table with what happened to it; what a plan reads of it must be what it was."""
     facts, state = run.relation(name), run.state(name)
-    was = name_then(run, record, name)
-    if fresh and was is None:
+    then = as_it_was(run, record, name)
+    if fresh and then is None:
         at = facts.snapshot_id if facts is not None else None
         return Source(name, columns, TableChange("none", at, at), facts, readable=True)
     if facts is None or facts.kind != "table":
@@ -104,19 +105,21 @@ def source_of(
         return Source(name, columns, TableChange("unknown", None, None, _unversioned(run, name)))
     if record.read().get(name, "").startswith("v:"):
         raise Refused("DEFINITION_CHANGED", f"{name} was a view before")
-    if was is None:
+    if then is None:
         # not read before, or not known as what
         raise Refused("DEFINITION_CHANGED", f"{name} was not read before")
-    known = run.versions(name)
-    old = record.pins.get(was)
+    known, old = run.versions(name), then.pin
     change = table_change(known, old, facts.snapshot_id)
+    if old is None and not then.empty:
+        why = "it had no versions when it was read last"
+        change = TableChange("unknown", None, facts.snapshot_id, why)
     readable = old is None or old in known
     if read_by is None or change.way == "unknown" or old is None:
         return Source(name, columns, change, facts, readable)
     stored = known[old].columns if old in known else None
-    for then in _as_read(run, record.read().get(was, ""), facts, name, stored):
-        _same_columns(name, columns, then, facts)
-        _same_meaning(name, read_by.words, then, facts)
+    for before in _as_read(run, then.data, facts, name, stored):
+        _same_columns(name, columns, before, facts)
+        _same_meaning(name, read_by.words, before, facts)
     if stored is not None and not set(columns) <= {c.name for c in _kept(stored, facts)}:
         # rows of then have to be given the columns of now, and nothing else is left of them
         way = "versions" if change.way == "lineage" else change.way
@@ -128,22 +131,51 @@ def source_of(
     return Source(name, columns, change, facts, readable, parts)
 
 
-def name_then(run: Run, record: Record, name: str) -> str | None:
-    """What a table was called when ``record`` read it; None: it did not.
+class Then(msgspec.Struct, frozen=True):
+    """A table as a record read it: its data id, its version, or that it was ``empty``."""
 
-    A source may be declared, renamed or no longer declared: its table is the same.
+    data: str
+    pin: int | None
+    empty: bool
+
+
+def as_it_was(run: Run, record: Record, name: str) -> Then | None:
+    """What a record read of a table; None: it did not read it.
+
+    A source may be declared, renamed or no longer declared: its table is the same. And what was
+    read as a table of its own may be a view by now, over tables that are known to it.
     """
-    if name in record.pins or name in record.read():
-        return name
     facts = run.relation(name)
-    if facts is None or facts.kind != "table":
-        return None
-    known = run.versions(name)
-    by_pin = (other for other, pin in record.pins.items() if pin in known)
-    by_data = (
-        o for o, data in record.read().items() if source_schema(data, facts.uuid) is not None
+    read = record.read()
+    if facts is not None and facts.kind == "table" and not _is(run, record, name, name, facts):
+        others = (one for one in {**record.pins, **read} if one != name)
+        same = next((one for one in others if _is(run, record, one, name, facts)), None)
+        if same is not None:
+            return _then(record, same, facts)
+    if name in record.pins or name in read:
+        return _then(record, name, facts)
+    for item in record.inputs:
+        before = run.situation.recorded.get(item.name)
+        if before is None or before.materialized == "view" or before.data != item.data:
+            continue
+        if is_view(run, item.name) and name in {**before.pins, **before.read()}:
+            return _then(before, name, facts)
+    return None
+
+
+def _is(run: Run, record: Record, known: str, name: str, facts: TableFacts) -> bool:
+    """Is what a record calls ``known`` the table that is called ``name`` now?"""
+    if source_schema(record.read().get(known, ""), facts.uuid) is not None:
+        return True
+    return known in record.pins and record.pins[known] in run.versions(name)
+
+
+def _then(record: Record, name: str, facts: TableFacts | None) -> Then:
+    data, uuid = record.read().get(name, ""), facts.uuid if facts is not None else ""
+    empty = name in record.empty or (
+        data.endswith(":empty") and source_schema(data, uuid) is not None
     )
-    return next(by_pin, None) or next(by_data, None)
+    return Then(data, record.pins.get(name), empty or data.split(":")[::2][:2] == ["t", "0"])
 
 
 def _as_read(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -74,10 +75,20 @@ def amend(run: Run, name: str, states: dict[str, InputState]) -> Outcome:
         kept=before.kept,
         snapshot=before.snapshot,
         seen=record.seen | {n: before.seen[n] for n in unread},
-        pins=record.pins | {n: before.pins[n] for n in unread if n in before.pins},
+        pins=_kept(record.pins, before.pins, unread),
+        empty=tuple(_kept(dict.fromkeys(record.empty), dict.fromkeys(before.empty), unread)),
     )
     head = run.heads[(expected.namespace, expected.relation)]
     return Outcome(Published(head, facts, record), "current", amended=True)
+
+
+T = TypeVar("T")
+
+
+def _kept(now: Mapping[str, T], before: Mapping[str, T], unread: Collection[str]) -> dict[str, T]:
+    """What is said of tables now, and of those that were not read what was said before."""
+    found = {name: value for name, value in now.items() if name not in unread}
+    return found | {name: before[name] for name in unread if name in before}
 
 
 def build_node(

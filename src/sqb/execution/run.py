@@ -298,6 +298,7 @@ class Run:
             rows=rows,
             through=through,
             pins=pins,
+            empty=self._empty([*states, *through]),
             seen=self._seen([*states, *through]),
             owner=owner_of(self.config),
             clock=dict(self.situation.constants),
@@ -322,6 +323,11 @@ class Run:
             for name, facts in found.items()
             if facts is not None and facts.snapshot_id is not None
         }
+
+    def _empty(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Of these tables, those that nothing was written into yet."""
+        found = {name: self.relation(name) for name in self._inside(names)}
+        return tuple(n for n, f in found.items() if f and f.kind == "table" and not f.snapshot_id)
 
     def _inside(self, names: Iterable[str]) -> Iterable[str]:
         """``names`` and what the expressions among them read."""

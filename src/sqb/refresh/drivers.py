@@ -3,7 +3,8 @@
 A table that is joined by equality on a key that is unique in it adds at most one partner to each
 row: a change of it brings no new rows into a log. So the lookups hang below the drivers, each by
 its key, perhaps one below the other. A key may be unique because someone says so, or only by the
-rows that happen to be there: in doubt a table drives, since rows that are left out are lost.
+rows that happen to be there. In doubt a table drives, since rows that are left out are lost; so
+does what the query begins with, if its key is not declared.
 """
 
 from __future__ import annotations
@@ -112,16 +113,32 @@ class _Hanging:
         while True:
             hanging = self._closure(drivers)
             left = [n for n in sorted(every) if n not in drivers and n not in hanging]
+            if 0 in hanging and not self._declared(0):
+                # what the query begins with is no lookup by chance
+                drivers.add(0)
+                continue
             if not left:
                 return {n: by for n, by in hanging.items() if n < len(self.tables)}
             known = frozenset({*drivers, *hanging})
+            knot = self._knot(left)
             drivers |= (
                 # what it is joined to has several of it
                 {n for n in left if any(side.meets & known for side in self.sides[n])}
                 # each could be looked up in another: what only happens to be unique may drive
-                or {n for n in left if not self._declared(n)}
-                or {left[0]}
+                or {n for n in knot if not self._declared(n)}
+                or {knot[0]}
             )
+
+    def _knot(self, left: list[int]) -> list[int]:
+        """Of these tables, those that hang below no others than hang below them."""
+        every = frozenset(self.sides)
+        above = {
+            n: {m for side in self.sides[n] if self._by(side, every) for m in side.meets - {n}}
+            for n in left
+        }
+        for _ in left:
+            above = {n: ms.union(*(above.get(m, set()) for m in ms)) for n, ms in above.items()}
+        return [n for n in left if all(n in above.get(m, ()) for m in above[n])] or left
 
     def _closure(self, drivers: set[int]) -> dict[int, frozenset[str]]:
         hanging: dict[int, frozenset[str]] = {}
@@ -206,7 +223,12 @@ class _Joins:
                         self._columns[col] = self._columns[expr.column]
             case Join(kind="inner" | "left"):
                 self._join(node)
-            case Filter() | Explode() | Window() | Distinct() | Join(kind="semi" | "anti" | "mark"):
+            case Explode():
+                beside = self._made_from(output(node.child))
+                for col in output(node):
+                    self._tables.setdefault(col, beside)
+                    self._columns.pop(col, None)  # there may be several of each row
+            case Filter() | Window() | Distinct() | Join(kind="semi" | "anti" | "mark"):
                 beside = self._made_from(output(inputs(node)[0]))
                 for col in output(node):
                     self._tables.setdefault(col, beside)

@@ -59,7 +59,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     else is seen; ``schema`` the hash of its names and types, which readers
     compare. ``through`` has the data ids of the tables that were read through views, to tell later
     which of them moved. ``pins`` has the snapshot of every table that was read, also through
-    views: what a refresh by rows starts from, so upkeep must keep it. ``seen`` says of each source
+    views: what a refresh by rows starts from, so upkeep must keep it; ``empty`` are tables that had
+    none yet, and so no rows. ``seen`` says of each source
     that is watched by a value which version of it gave the value. ``owner`` names the project and
     the target schema it was built for. ``clock`` has the constants as its queries, and the views
     they see through, found them; ``rules`` the version of the rules of row-level refresh;
@@ -91,6 +92,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     rows: int | None = None
     through: dict[str, str] = {}
     pins: dict[str, int] = {}
+    empty: tuple[str, ...] = ()
     seen: dict[str, str] = {}
     owner: str = ""
     clock: dict[str, str] = {}

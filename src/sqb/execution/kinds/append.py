@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from sqb.errors import SqbError
-from sqb.execution.change_sets import Source, name_then, source_of, sources_of
+from sqb.execution.change_sets import Source, as_it_was, source_of, sources_of
 from sqb.execution.content_hash import quote
 from sqb.execution.kinds.job import Job
 from sqb.execution.kinds.whole import aligned, altering, evolution, netted, steps_of
@@ -74,7 +74,8 @@ def _carried(job: Job) -> Outcome:
     if isinstance(way, Outcome):
         why = f"{way.strategy.why if way.strategy else ''}; {refresh.told}"
         strategy = way.strategy and msgspec.structs.replace(way.strategy, why=why)
-        return msgspec.structs.replace(way, strategy=strategy)
+        warnings = (*way.warnings, *(_by_chance(job, name) for name in refresh.by_chance))
+        return msgspec.structs.replace(way, strategy=strategy, warnings=warnings)
     job.run.accounts[job.name].rebuild(way.code or "")
     done, told = _difference(job, way.why)
     why = f"the query on the old and on the new rows, compared in full ({way.why}); {told}"
@@ -87,11 +88,20 @@ def _never_equal(job: Job) -> str | None:
     return min(_NEVER_EQUAL & volatile(job.run, job.name), default=None)
 
 
+def _by_chance(job: Job, name: str) -> PlanWarning:
+    message = (
+        f"rows came in `{name}`, which `{job.name}` only looks things up in, as its key is unique "
+        "so far: declare its `unique_key`, or name in `append_from` what drives the log"
+    )
+    return PlanWarning("S316", job.name, message)
+
+
 def _not_read_before(job: Job) -> tuple[PlanWarning, ...]:
     """Tables that an edited query reads for the first time: what they hold entered unseen."""
     run, record = job.run, job.run.situation.recorded[job.name]
     tables = tables_read(run, job.name) if job.forward else []
-    new = [name for name in tables if name_then(run, record, name) is None]
+    tables = [name for name in tables if name not in run.compiled.expressions]
+    new = [name for name in tables if as_it_was(run, record, name) is None]
     if not new:
         return ()
     names = ", ".join(f"`{name}`" for name in new)
@@ -139,6 +149,8 @@ class AppendRefresh(RowRefresh):
         super().__init__(job.run, job.session, job.node, job.states, job.layout)
         self.job = job
         self.told = ""
+        #: Lookups whose key nobody declared, and in which rows came.
+        self.by_chance: list[str] = []
 
     def gate(self, record: Record | None) -> None:
         refuse(
@@ -156,6 +168,11 @@ class AppendRefresh(RowRefresh):
             left_out = {name for name in changed if name not in drivers}
         else:
             left_out = self.lookups(plan, changed)
+            self.by_chance = [
+                name
+                for name in sorted(left_out - set(declared_keys(self.run)))
+                if found[name].change.way in ("append", "files")
+            ]
         self.told = told(found, left_out)
         return {name: _still(s) if name in left_out else s for name, s in found.items()}
 
@@ -228,7 +245,11 @@ def declared_keys(run: Run) -> dict[str, frozenset[str]]:
     keys = {name: source.unique_key for name, source in compiled.sources.items()}
     for name, model in compiled.models.items():
         kind = kind_of(model.settings.materialized, model.settings.options)
-        keys[name] = kind.unique_key if kind.name == "merge" else ()
+        record, expected = run.record(name), run.expected(name)
+        built = record is not None and record.materialized == kind.name == "merge"
+        # as it was built: an edit of its header proves nothing before that
+        same = built and record is not None and record.config == expected.config
+        keys[name] = kind.unique_key if same else ()
     return {name: frozenset(c.lower() for c in key) for name, key in keys.items() if key}
 
 

@@ -94,6 +94,8 @@ def _views_moved(job: Job) -> bool:
         state = job.states.get(item.name)
         if state is None:
             return True
+        if state.data.startswith("v:") and not item.data.startswith("v:"):
+            return True
         defined = {"v:": (state.version, item.version), "e:": (state.schema, item.schema)}
         now, before = defined.get(item.data[:2], ("", ""))
         if now != before:
