@@ -570,3 +570,18 @@ def test_two_declared_names_may_be_swapped(bench: Workbench) -> None:
     bench.write("sources/s.yml", names.format("o2", "o1"))
     insert(bench, "o1", "(2)")
     assert counts(built(bench)) == (1, 0, 4)
+
+
+def test_the_open_versions_of_a_history_are_a_lookup(bench: Workbench) -> None:
+    source(bench, "o", "oid INT, cid INT", "(100, 1)", "(101, 1)")
+    source(bench, "c", "cid INT, city STRING", "(1, 'Rome')", "(2, 'Oslo')")
+    bench.model("h", "MODEL (materialized scd2, unique_key cid);\nSELECT cid, city FROM {raw}.c")
+    on = "JOIN h ON h.cid = o.cid AND h.valid_to IS NULL"
+    bench.model("m", f"MODEL (materialized append);\nSELECT oid, city FROM {{raw}}.o {on}")
+    built(bench)
+    bench.sql("UPDATE lake.{raw}.c SET city = 'Lima' WHERE cid = 1")
+    insert(bench, "o", "(102, 1)")
+    assert counts(built(bench)) == (1, 0, 3)
+    insert(bench, "o", "(103, 2)")
+    assert counts(built(bench)) == (1, 0, 4)
+    assert bench.rows("m") == [(100, "Rome"), (101, "Rome"), (102, "Lima"), (103, "Oslo")]

@@ -7,7 +7,8 @@ from plans import plan_of
 
 from sqb.refresh.dated import dated_columns
 from sqb.refresh.drivers import lookups
-from sqb.refresh.ir import scans
+from sqb.refresh.ir import Expr, scans
+from sqb.refresh.script import text
 
 #: A query, the columns that are unique, the tables that changed, and those that are lookups.
 CASES = [
@@ -61,7 +62,7 @@ def test_a_lookup_is_joined_on_a_key_that_is_unique_in_it(
 ) -> None:
     known = {name: frozenset(columns.split()) for name, columns in keys.items()}
 
-    def unique(name: str, columns: frozenset[str], _null_safe: frozenset[str]) -> bool:
+    def unique(name: str, columns: frozenset[str], *_: object) -> bool:
         return not declared and name in known and known[name] <= columns
 
     found = lookups(plan_of(sql).root, changed.split(), known if declared else {}, unique)
@@ -85,7 +86,7 @@ def test_of_tables_that_each_could_be_looked_up_in_the_declared_ones_are(
 ) -> None:
     root = plan_of("SELECT 1 AS x FROM t0 JOIN t1 ON t1.a = t0.a").root
     keys = dict.fromkeys(declared.split(), frozenset("a"))
-    found = lookups(root, changed.split(), keys, lambda _name, columns, _nulls: columns == {"a"})
+    found = lookups(root, changed.split(), keys, lambda _name, columns, *_: columns == {"a"})
     assert found == frozenset(wanted.split())
 
 
@@ -164,7 +165,7 @@ def test_what_only_happens_to_be_unique_is_no_lookup(
 ) -> None:
     declared = {name: frozenset(columns.split()) for name, columns in keys.items()}
 
-    def unique(name: str, columns: frozenset[str], _null_safe: frozenset[str]) -> bool:
+    def unique(name: str, columns: frozenset[str], *_: object) -> bool:
         return chance.get(name) in columns
 
     found = lookups(plan_of(sql).root, ("t0", "t1", "t2"), declared, unique)
@@ -175,7 +176,7 @@ def test_a_lookup_is_unique_as_the_join_compares_it() -> None:
     root = plan_of("SELECT 1 AS x FROM t0 JOIN t1 ON t1.a <=> t0.a").root
     asked: list[frozenset[str]] = []
 
-    def unique(name: str, _columns: frozenset[str], null_safe: frozenset[str]) -> bool:
+    def unique(name: str, _columns: frozenset[str], null_safe: frozenset[str], *_: object) -> bool:
         asked.append(null_safe)
         return name == "t1"
 
@@ -188,6 +189,33 @@ def test_a_lookup_is_unique_as_the_join_compares_it() -> None:
             root, ("t1",), {}, unique, lambda node, _, of=kinds: of[scans(node)[0].source]
         )
         assert found == wanted, "'1' and '01' are one number"
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("SELECT 1 AS x FROM t0 JOIN t1 ON t1.a = t0.a AND t1.b IS NULL", "b IS NULL"),
+        ("SELECT 1 AS x FROM t0 JOIN t1 ON t1.a = t0.a WHERE t1.b IS NULL", "b IS NULL"),
+        ("SELECT 1 AS x FROM t0 LEFT JOIN t1 ON t1.a = t0.a AND t1.b IS NULL", "b IS NULL"),
+        ("SELECT 1 AS x FROM t0 LEFT JOIN t1 ON t1.a = t0.a AND t1.b > t0.b", ""),
+        ("SELECT 1 AS x FROM t0 LEFT JOIN t1 ON t1.a = t0.a WHERE t1.b IS NULL", ""),
+        (
+            "SELECT 1 AS x FROM t0 JOIN (SELECT a AS k FROM t1 WHERE b IS NULL) s ON s.k = t0.a",
+            "b IS NULL",
+        ),
+    ],
+)
+def test_a_lookup_is_unique_among_the_rows_that_are_met(sql: str, wanted: str) -> None:
+    asked: dict[str, str] = {}
+
+    def unique(
+        name: str, _columns: frozenset[str], _nulls: frozenset[str], where: tuple[Expr, ...]
+    ) -> bool:
+        asked[name] = " and ".join(text(expr) for expr in where)
+        return name == "t1"
+
+    assert lookups(plan_of(sql).root, ("t0", "t1"), {}, unique) == {"t1"}
+    assert asked["t1"] == wanted
 
 
 DATED = [

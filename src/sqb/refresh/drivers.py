@@ -39,7 +39,8 @@ class Side(msgspec.Struct, frozen=True):
     A table is a number: its place among the scans, or one beyond them for what is made from many
     rows. ``meets`` are all that it is compared with, also by what is no column or is equal without
     being the same. NULL is equal in ``null_safe`` columns. ``preserved``: the table's own rows are
-    in the result in any case, so it can't be looked up in here.
+    in the result in any case, so it can't be looked up in here. ``where`` are conditions
+    over the table's columns, for its rows to be met at all.
     """
 
     table: int
@@ -47,14 +48,16 @@ class Side(msgspec.Struct, frozen=True):
     meets: frozenset[int]
     null_safe: frozenset[str] = frozenset()
     preserved: bool = False
+    where: tuple[Expr, ...] = ()
 
     def met(self, known: frozenset[int]) -> frozenset[str]:
         """The columns that are compared with these tables alone."""
         return frozenset(name for name, others in self.columns.items() if others <= known)
 
 
-#: Asks the rows of a table whether columns are unique in it; NULL counts in the last ones.
-Unique = Callable[[str, frozenset[str], frozenset[str]], bool]
+#: Asks the rows of a table for which conditions hold whether columns are unique in them; NULL
+#: counts in the last columns.
+Unique = Callable[[str, frozenset[str], frozenset[str], tuple[Expr, ...]], bool]
 #: Spark's type of an expression over the columns of a node; None: not known.
 KindOf = Callable[[Node, Expr], "str | None"]
 
@@ -105,7 +108,7 @@ class _Hanging:
         for join in joins.found:
             for side in join:
                 self.sides[side.table].append(side)
-        self._asked: dict[tuple[str, frozenset[str], frozenset[str]], bool] = {}
+        self._asked: dict[tuple[str, frozenset[str], frozenset[str], tuple[Expr, ...]], bool] = {}
 
     def found(self) -> dict[int, frozenset[str]]:
         every = frozenset(self.sides)
@@ -167,7 +170,7 @@ class _Hanging:
             return columns if self._covers(name, columns) else None
         if self._met_by_key(side):
             return None
-        asked = (name, columns, side.null_safe & columns)
+        asked = (name, columns, side.null_safe & columns, side.where)
         if asked not in self._asked:
             self._asked[asked] = self.unique(*asked)
         return columns if self._asked[asked] else None
@@ -204,6 +207,8 @@ class _Joins:
         #: For each column: the tables it is made from, and the one column that it is, if it is one.
         self._tables: dict[Col, frozenset[int]] = {}
         self._columns: dict[Col, tuple[int, str]] = {}
+        #: For each table the conditions on its rows that were met so far.
+        self._where: dict[int, tuple[Expr, ...]] = {}
         self._numbers = iter(range(len(scans(root))))
         self._next = len(scans(root))
         self._visit(root)
@@ -228,7 +233,9 @@ class _Joins:
                 for col in output(node):
                     self._tables.setdefault(col, beside)
                     self._columns.pop(col, None)  # there may be several of each row
-            case Filter() | Window() | Distinct() | Join(kind="semi" | "anti" | "mark"):
+            case Filter():
+                self._where |= self._conditions([node.predicate])
+            case Window() | Distinct() | Join(kind="semi" | "anti" | "mark"):
                 beside = self._made_from(output(inputs(node)[0]))
                 for col in output(node):
                     self._tables.setdefault(col, beside)
@@ -259,12 +266,36 @@ class _Joins:
                     if alike and others and at is not None:
                         joined.columns[at[1]] = joined.columns.get(at[1], frozenset()) | others
                         joined.null_safe |= {at[1]} if equality.null_safe else set()
+        where = self._where | self._conditions(node.residual)
         self.found.append(
             [
-                Side(n, j.columns, frozenset(j.meets), frozenset(j.null_safe), j.preserved)
+                Side(
+                    n,
+                    j.columns,
+                    frozenset(j.meets),
+                    frozenset(j.null_safe),
+                    j.preserved,
+                    where.get(n, ()),
+                )
                 for n, j in found.items()
             ]
         )
+        if node.kind == "inner":
+            self._where = where
+
+    def _conditions(self, exprs: Iterable[Expr]) -> dict[int, tuple[Expr, ...]]:
+        """Of each table that one of them speaks of alone, all that is known by then."""
+        out: dict[int, tuple[Expr, ...]] = {}
+        for expr in exprs:
+            places = [self._columns.get(part) for part in expr.parts if isinstance(part, Col)]
+            numbers = {place[0] if place is not None else -1 for place in places}
+            number = numbers.pop() if len(numbers) == 1 else -1
+            if number == -1 or number in self.groups:
+                continue
+            parts = (Col(self._columns[p][1]) if isinstance(p, Col) else p for p in expr.parts)
+            known = out.get(number) or self._where.get(number, ())
+            out[number] = (*known, Expr(tuple(parts)))
+        return out
 
     def _alike(self, node: Join, equality: Equality) -> bool:
         """Are values of both sides equal only if they are the same?"""

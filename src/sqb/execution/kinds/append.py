@@ -35,7 +35,7 @@ from sqb.refresh.kinds import Lost, kind_of
 from sqb.refresh.netting import Signed, Target
 from sqb.refresh.netting import netted as netted_steps
 from sqb.refresh.reasons import Refused
-from sqb.refresh.script import COPIES, WEIGHT, Script
+from sqb.refresh.script import COPIES, WEIGHT, Script, text
 from sqb.refresh.strategies import Append, BagMerge, Choice, Option, Situation
 from sqb.sql.fragments import Unsupported
 from sqb.state.record import Record
@@ -181,12 +181,19 @@ class AppendRefresh(RowRefresh):
         keys = declared_keys(self.run)
         return set(lookups(plan.root, changed, keys, self._unique, self._kind))
 
-    def _unique(self, name: str, columns: frozenset[str], null_safe: frozenset[str]) -> bool:
-        text, is_select = self.run.read(name)
+    def _unique(
+        self,
+        name: str,
+        columns: frozenset[str],
+        null_safe: frozenset[str],
+        where: tuple[Expr, ...],
+    ) -> bool:
+        table, is_select = self.run.read(name)
         keys = ", ".join(quote(column) for column in sorted(columns))
         there = [f"{quote(column)} IS NOT NULL" for column in sorted(columns - null_safe)]
+        there += [f"({text(expr, lambda col: quote(col.name))})" for expr in where]
         sql = (
-            f"SELECT 1 FROM {text}{' AS s' * is_select} WHERE {' AND '.join(there) or 'TRUE'}"
+            f"SELECT 1 FROM {table}{' AS s' * is_select} WHERE {' AND '.join(there) or 'TRUE'}"
             f" GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT 1"
         )
         return self.session.sql(sql).first() is None
@@ -195,8 +202,8 @@ class AppendRefresh(RowRefresh):
         """Spark's type of an expression."""
 
         def relation(name: str, _version: str) -> str:
-            text, is_select = self.run.read(name)
-            return f"{text} AS sqb_s" if is_select else text
+            table, is_select = self.run.read(name)
+            return f"{table} AS sqb_s" if is_select else table
 
         script = Script(relation, quote)
         asked = Project(node, ((Col("sqb_x"), expr),))

@@ -64,7 +64,7 @@ def _lookups(run: Run, name: str) -> dict[str, str]:
     order = [scan.source for scan in scans(plan.root)]
     declared, found = declared_keys(run), dict[str, str]()
     # as if all keys were unique but those of the table that the query begins with
-    hanging = below(plan.root, declared, lambda table, _columns, _nulls: table != order[0])
+    hanging = below(plan.root, declared, lambda table, *_: table != order[0])
     for table in dict.fromkeys(order):
         by = [hanging.get(number) for number, name in enumerate(order) if name == table]
         if by[0] is not None and all(by):
