@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+T = TypeVar("T")
+
+
 def still_current(run: Run, node: PlannedNode, states: dict[str, InputState]) -> bool:
     """Did everything that a *maybe* node waited for come out as the node consumed it?"""
     record = run.situation.recorded.get(node.name)
@@ -80,9 +83,6 @@ def amend(run: Run, name: str, states: dict[str, InputState]) -> Outcome:
     )
     head = run.heads[(expected.namespace, expected.relation)]
     return Outcome(Published(head, facts, record), "current", amended=True)
-
-
-T = TypeVar("T")
 
 
 def _kept(now: Mapping[str, T], before: Mapping[str, T], unread: Collection[str]) -> dict[str, T]:

@@ -16,10 +16,10 @@ from sqb.refresh.ir import (
     Constants,
     Join,
     Node,
-    Scan,
     SetOperation,
     hands_on_collated,
     inputs,
+    scans,
     strange,
 )
 from sqb.refresh.ordering import first_rows
@@ -74,8 +74,8 @@ def _set_query(block: Block, body: SetQuery) -> Plan:
     left, right = _body(inside, body.left), _body(inside, body.right)
     if len(left.names) != len(right.names):
         raise Unsupported("a set operation of different widths")
-    again = _outer(left.root) and _sources(left.root) == _sources(right.root)
-    if again and body.kind == "except" and not body.all:
+    read, again = ([scan.source for scan in scans(side.root)] for side in (left, right))
+    if read == again and _outer(left.root) and body.kind == "except" and not body.all:
         # Spark makes a filter of it, which forgets that outer joins make NULL of NOT NULL
         raise Unsupported("EXCEPT of an outer join and the same again")
     cols = tuple(block.fresh() for _ in left.names)
@@ -86,12 +86,6 @@ def _outer(node: Node) -> bool:
     """Is there an outer join in it?"""
     here = isinstance(node, Join) and node.kind in ("left", "full")
     return here or any(map(_outer, inputs(node)))
-
-
-def _sources(node: Node) -> list[str]:
-    if isinstance(node, Scan):
-        return [node.source]
-    return [name for child in inputs(node) for name in _sources(child)]
 
 
 def _values(block: Block, body: Values) -> Plan:
