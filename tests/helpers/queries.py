@@ -118,6 +118,7 @@ UNDERSTOOD = [
     "SELECT x.a, y.b FROM t0 x JOIN t1 y ON x.a = y.a AND x.c = 1 OR y.b = 3",
     "SELECT x.a, y.b FROM t0 x LEFT JOIN t1 y ON x.a = y.a OR x.b = y.b AND x.c > 1",
     "SELECT a, COUNT(*) AS n FROM t0 GROUP BY a HAVING COUNT(*) > 2 OR a = 1 AND MAX(b) > 1",
+    "SELECT a, SUM(b) AS b, -MAX(c) AS c FROM t0 GROUP BY a HAVING SUM(b) > 2 AND MAX(c + b) < 9",
     "SELECT a FROM t0 WHERE b = 1 OR a IN (SELECT a FROM t1) AND c = 3",
     "SELECT a FROM t0 WHERE a BETWEEN 1 AND 2 OR b BETWEEN 0 AND 1 AND c > 1",
     "SELECT a FROM t0 WHERE EXISTS (SELECT 1 FROM t1 WHERE t1.a = t0.a OR t1.b = 1 AND t1.a > 2)",

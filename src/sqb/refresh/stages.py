@@ -121,8 +121,11 @@ class Stage(msgspec.Struct, frozen=True):
         """A condition over a block's results, which may use the names in its select list."""
         if conjunct.expr is None:
             raise Unsupported("EXISTS or IN in HAVING or QUALIFY")
+        # what is inside an aggregate is a column of FROM
+        inside = [call for call in conjunct.expr.calls if call.kind == "aggregate"]
         for use in conjunct.expr.columns:
-            self._one_meaning(use)
+            if not any(call.start <= use.start < call.end for call in inside):
+                self._one_meaning(use)
         return self._expression(conjunct.expr, self._or_item(self.items))
 
     def _one_meaning(self, use: ColumnUse) -> None:

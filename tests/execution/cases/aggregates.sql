@@ -54,6 +54,10 @@ SELECT g, count(*) AS n FROM raw.sales GROUP BY g HAVING count(*) > 3
 -- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
 SELECT g FROM raw.sales GROUP BY g HAVING sum(v) > 5
 
+-- more: HAVING on an aggregate of a column that a result is named after
+-- by: affected_key, affected_key, skip:NET_CHANGE_EMPTY, affected_key, affected_key
+SELECT g, sum(v) AS v FROM raw.sales GROUP BY g HAVING sum(v) > 5 AND max(v) < 100
+
 -- more: the group is an expression
 -- by: group_merge, group_merge, skip:NET_CHANGE_EMPTY, group_merge, group_merge
 SELECT g % 3 AS third, count(*) AS n, sum(v) AS total, count(v) AS c FROM raw.sales GROUP BY g % 3
