@@ -109,6 +109,7 @@ REFUSED = [
     ("SELECT a, count(DISTINCT *) AS n FROM t0 GROUP BY a", "[*] inside an expression"),
     ("SELECT to_json(struct(*)) AS j FROM t0", "[*] inside an expression"),
     ("SELECT aes_encrypt(a, b) AS x FROM t0", "aes_encrypt"),
+    ("SELECT COUNT(*) AS n FROM t0 GROUP BY window(a, '1 day')", "window"),
     ("SELECT to_json((a, b)) AS j FROM t0", "a struct in parentheses"),
     ("SELECT arrays_zip(a, b) AS j FROM t0", "arrays_zip"),
     ("SELECT a, first(b) AS f FROM (SELECT * FROM t0 ORDER BY b) q GROUP BY a", "puts in order"),

@@ -79,12 +79,12 @@ class Cursor:
         return type(self)(self.tokens, begin, self.at)
 
     def _within_expression(self, word: str) -> bool:
-        # IS DISTINCT FROM, and the functions left(), right()
+        # IS DISTINCT FROM, and the functions left(), right(), window()
         if word == "FROM":
             return self.tokens.raws[self.at - 1].upper() == "DISTINCT"
         if word == "EXCEPT":  # SELECT * EXCEPT (a)
             return self.tokens.raws[self.at - 1] == "*"
-        if word in ("LEFT", "RIGHT", "ANTI", "SEMI", "FULL"):
+        if word in ("LEFT", "RIGHT", "ANTI", "SEMI", "FULL", "WINDOW"):
             return self.word(1) == "("
         return False
 

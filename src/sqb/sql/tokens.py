@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot.dialects.spark import Spark
@@ -116,6 +117,10 @@ def split(sql: str, *, file: str | None = None, first_line: int = 1) -> Tokens:
         ) from error
     if "\\\n" in sql:
         _refuse_continued_comment(sql, parsed, file, first_line)
+    if "window" in sql.lower():
+        for token, following in pairwise(parsed):
+            if token.token_type is TokenType.WINDOW and following.token_type is TokenType.L_PAREN:
+                token.token_type = TokenType.VAR  # the function; the clause has a name
     return Tokens(sql, parsed, [sql[t.start : t.end + 1] for t in parsed], first_line)
 
 
