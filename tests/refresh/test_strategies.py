@@ -115,6 +115,12 @@ CASES = [
         {"bag_merge": "FREE_CHOICE"},
     ),
     (
+        "SELECT c, COUNT(*) OVER (PARTITION BY a % 2) AS n FROM t0",
+        {"t0": REWRITTEN},
+        ["bag_merge"],
+        {"affected_key": "KEY_NOT_IN_OUTPUT"},
+    ),
+    (
         TIED,
         {"t1": REWRITTEN},
         [],

@@ -388,7 +388,11 @@ def candidates(node: Node) -> list[Expr]:
             Expr(("COALESCE(", *e.left.parts, ", ", *e.right.parts, ")"), (e.left, e.right))
             for e in plain_equalities(node)
         ]
-    return [column(col) for col in output(node)]
+    plain = [column(col) for col in output(node)]
+    if isinstance(node, Window):
+        first, *others = (item.partition for item in node.items)
+        plain += [e for e in first if e.column is None and all(e in other for other in others)]
+    return plain
 
 
 def _described(exprs: Keys) -> str:
