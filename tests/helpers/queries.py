@@ -33,8 +33,10 @@ UNDERSTOOD = [
     "SELECT a, b FROM t0 WHERE NOT EXISTS (SELECT 1 FROM t1 WHERE t1.a = t0.a)",
     "SELECT a, b FROM t0 WHERE a IN (SELECT b FROM t1 WHERE a > 1) AND c > 0",
     "SELECT a, b, SUM(b) OVER (PARTITION BY a ORDER BY c) AS r FROM t0",
-    "SELECT c, SUM(b) OVER (PARTITION BY a + 1, b % 2 ORDER BY c) AS r,"
-    " COUNT(*) OVER (PARTITION BY b % 2) AS n FROM t0",
+    (
+        "SELECT c, SUM(b) OVER (PARTITION BY a + 1, b % 2 ORDER BY c) AS r,"
+        " COUNT(*) OVER (PARTITION BY b % 2) AS n FROM t0"
+    ),
     "SELECT b, c FROM t0 QUALIFY RANK() OVER (PARTITION BY abs(a) ORDER BY b, c) = 1",
     "SELECT a, b FROM t0 QUALIFY RANK() OVER (PARTITION BY a ORDER BY b DESC) = 1",
     "SELECT a, b, RANK() OVER (PARTITION BY a ORDER BY b) AS r FROM t0 QUALIFY r < 3",
