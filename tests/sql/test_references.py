@@ -49,7 +49,11 @@ READS = [
     ("VALUES", "SELECT * FROM VALUES (1), (2) AS v(x)", []),
     ("LATERAL VIEW", "SELECT * FROM a LATERAL VIEW explode(xs) e AS x", ["a"]),
     ("explicit calls", 'SELECT * FROM __ref("m") JOIN __seed("s") ON true', ["m", "s"]),
-    ("a group by time", "SELECT window(ts, '1 day') AS w FROM a GROUP BY window(ts, '1 day')", ["a"]),
+    (
+        "a group by time",
+        "SELECT window(ts, '1 day') AS w FROM a GROUP BY window(ts, '1 day')",
+        ["a"],
+    ),
     ("a hint reads nothing", "SELECT /*+ BROADCAST(m), SHUFFLE_HASH(x) */ * FROM m x", ["m"]),
     ("a name in a literal or comment", "SELECT 'FROM x' FROM a -- FROM y", ["a"]),
 ]
