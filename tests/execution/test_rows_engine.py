@@ -14,7 +14,8 @@ from engine import COW, MOR, SHARE, Script
 from engine import SCRIPTS as EVERY
 from proof import BY_ROWS, at_home, differences, way_of
 
-from sqb.execution.change_sets import Bound, Source
+from sqb.execution.change_sets import Bound
+from sqb.execution.source_changes import Source
 
 if TYPE_CHECKING:
     from conftest import Workbench

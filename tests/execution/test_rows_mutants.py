@@ -17,7 +17,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from proof import differences, maintained, way_of
 
-from sqb.execution import change_sets, content_hash, rows, signed_write, sizes, steps
+from sqb.execution import (
+    change_sets,
+    content_hash,
+    rows,
+    signed_write,
+    sizes,
+    source_changes,
+    steps,
+)
 from sqb.execution.signed_write import measured
 from sqb.refresh import netting, signed
 from sqb.refresh.changes import TableChange, table_change
@@ -113,7 +121,7 @@ def a_range_is_read_as_appends(patch: Patch) -> None:
         known = found.way in ("changelog", "versions")
         return msgspec.structs.replace(found, way="append") if known else found
 
-    patch.setattr(change_sets, "table_change", change)
+    patch.setattr(source_changes, "table_change", change)
 
 
 def the_old_version_is_the_new_one(patch: Patch) -> None:
@@ -129,15 +137,15 @@ def a_change_is_taken_for_none(patch: Patch) -> None:
     def change(_known: object, _old: object, new: int | None) -> TableChange:
         return TableChange("none", new, new)
 
-    patch.setattr(change_sets, "table_change", change)
+    patch.setattr(source_changes, "table_change", change)
 
 
 def columns_of_a_source_are_known_by_name(patch: Patch) -> None:
-    patch.setattr(change_sets, "_same_columns", lambda *_: None)
+    patch.setattr(source_changes, "_same_columns", lambda *_: None)
 
 
 def names_mean_what_they_did(patch: Patch) -> None:
-    patch.setattr(change_sets, "_same_meaning", lambda *_: None)
+    patch.setattr(source_changes, "_same_meaning", lambda *_: None)
 
 
 def columns_of_the_table_are_known_by_place(patch: Patch) -> None:

@@ -12,11 +12,12 @@ import msgspec
 
 from sqb.compile.row_state import with_row_state
 from sqb.errors import SqbError
-from sqb.execution.change_sets import Bound, Source, column_types, old_versions, sources_of
+from sqb.execution.change_sets import Bound
 from sqb.execution.content_hash import quote
 from sqb.execution.kinds.telling import foretold
 from sqb.execution.run import Run
 from sqb.execution.sizes import is_small, sizes_of
+from sqb.execution.source_changes import Source, column_types, old_versions, sources_of
 from sqb.execution.telling import full, numbers, refusals, told
 from sqb.execution.understanding import understand
 from sqb.lake.metadata import TableFacts

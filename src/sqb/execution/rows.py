@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from sqb.errors import SqbError
-from sqb.execution.change_sets import Bound, Source, old_versions, sources_of
+from sqb.execution.change_sets import Bound
 from sqb.execution.content_hash import quote
 from sqb.execution.failures import first_line
 from sqb.execution.files import check_unchanged
@@ -32,6 +32,7 @@ from sqb.execution.signed_write import (
     write_change,
 )
 from sqb.execution.sizes import counted, is_small, sizes_of
+from sqb.execution.source_changes import Source, old_versions, sources_of
 from sqb.execution.steps import Keys, Steps, kinds_of, literal_of, ranged
 from sqb.execution.telling import full, is_partition, refusals, told, with_numbers
 from sqb.execution.understanding import understand

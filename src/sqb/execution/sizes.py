@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from sqb.execution.change_sets import Source
+from sqb.execution.source_changes import Source
 from sqb.lake.metadata import TableFacts
 from sqb.refresh.changes import TableChange
 from sqb.refresh.cost import Size, Sizes

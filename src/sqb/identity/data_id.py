@@ -43,6 +43,18 @@ def source_schema(data: str, uuid: str) -> str | None:
     return parts[1] if len(parts) == 3 and parts[0] == uuid else None
 
 
+def has_no_rows(data: str, uuid: str) -> bool:
+    """Is it the data id of this table, or of one that sqb wrote, without any row?
+
+    >>> [has_no_rows(data, "u") for data in ("u:a:empty", "v:a:empty", "t:a:0:0:0", "t:a:10:0:0")]
+    [True, False, True, False]
+    """
+    parts = data.split(":")
+    if parts[0] == "t":
+        return parts[2:3] == ["0"]
+    return parts[-1] == "empty" and source_schema(data, uuid) is not None
+
+
 def same_snapshot(one: str, other: str) -> bool:
     """Do two data ids of sources name the same table and snapshot or value, columns aside?
 

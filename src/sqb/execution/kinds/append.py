@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from sqb.errors import SqbError
-from sqb.execution.change_sets import Source, as_it_was, source_of, sources_of
 from sqb.execution.content_hash import quote
 from sqb.execution.kinds.job import Job
 from sqb.execution.kinds.whole import aligned, altering, evolution, netted, steps_of
@@ -21,6 +20,7 @@ from sqb.execution.rows import RowRefresh, refresh_rows
 from sqb.execution.run import Run
 from sqb.execution.signed_write import Alter, Change, Work, measured, write_change
 from sqb.execution.sizes import sizes_of
+from sqb.execution.source_changes import Source, as_it_was, source_of, sources_of
 from sqb.execution.statement import projected
 from sqb.execution.steps import Steps, kinds_of
 from sqb.execution.table import write_table

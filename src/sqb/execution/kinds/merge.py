@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from sqb.execution.change_sets import Source
 from sqb.execution.content_hash import quote
 from sqb.execution.kinds.job import Job, check_key, key_error, named, refuse_other_key
 from sqb.execution.kinds.whole import (
@@ -27,6 +26,7 @@ from sqb.execution.kinds.whole import (
 from sqb.execution.outcome import Outcome
 from sqb.execution.rows import RowRefresh, refresh_rows
 from sqb.execution.signed_write import Change, Work
+from sqb.execution.source_changes import Source
 from sqb.execution.steps import keys_of
 from sqb.execution.table import write_table
 from sqb.planning.plan import Strategy
