@@ -495,6 +495,88 @@ def test_a_query_begins_with_what_drives_it(bench: Workbench) -> None:
     assert built(bench, "l").warnings == ()
 
 
+@pytest.mark.parametrize("refresh", ["rows", "full"])
+def test_rows_that_come_in_a_lookup_are_told_whatever_else_happens_to_it(
+    bench: Workbench, refresh: str
+) -> None:
+    source(bench, "c", "id INT", "(1)", "(2)")
+    source(bench, "o", "cid INT, v INT", "(1, 10)", "(2, 20)")
+    query = "SELECT c.id, o.v FROM {raw}.c LEFT JOIN {raw}.o ON o.cid = c.id"
+    bench.model("m", f"MODEL (materialized append);\n{query}")
+    bench.model("n", f"MODEL (materialized append, append_from [{bench.raw}.c]);\n{query}")
+    built(bench)
+
+    def warned() -> tuple[tuple[int | None, int | None, int | None], list[str]]:
+        nodes = {node.name: node for node in bench.build(refresh=refresh).nodes}
+        assert nodes["n"].warnings == ()
+        return counts(nodes["m"]), [warning.code for warning in nodes["m"].warnings]
+
+    insert(bench, "o", "(3, 30)")
+    bench.sql("UPDATE lake.{raw}.o SET v = 11 WHERE cid = 1")
+    assert warned() == ((0, 0, 2), ["S316"])
+    insert(bench, "o", "(4, 40)")
+    bench.sql("DELETE FROM lake.{raw}.o WHERE cid = 3")
+    insert(bench, "c", "(4)")
+    assert warned() == ((1, 0, 3), ["S316"])
+    bench.sql("UPDATE lake.{raw}.o SET v = 12 WHERE cid = 1")
+    assert warned() == ((0, 0, 3), [])
+    bench.sql("DELETE FROM lake.{raw}.o WHERE cid = 1")
+    assert warned() == ((0, 0, 3), [])
+
+
+@pytest.mark.parametrize("refresh", ["rows", "full"])
+def test_files_that_come_in_a_lookup_are_told(bench: Workbench, refresh: str) -> None:
+    source(bench, "c", "id INT", "(1)", "(2)")
+    bench.write("data/f/one.csv", "cid,v\n1,10\n")
+    bench.write(
+        "sources/f.yml",
+        "sources:\n  - {name: f, path: data/f, format: csv, immutable_files: true}\n",
+    )
+    bench.model(
+        "m",
+        "MODEL (materialized append);\nSELECT c.id, f.v FROM {raw}.c LEFT JOIN f ON f.cid = c.id",
+    )
+    built(bench)
+    bench.write("data/f/two.csv", "cid,v\n3,30\n")
+    insert(bench, "c", "(3)")
+    node = built(bench, refresh=refresh)
+    assert (counts(node), [w.code for w in node.warnings]) == ((1, 0, 3), ["S316"])
+
+
+def test_a_log_does_not_begin_on_a_branch_or_a_tag(bench: Workbench) -> None:
+    source(bench, "t", "id INT, v INT", "(1, 10)")
+    source(bench, "o", "id INT", "(1)")
+    for ref in ("BRANCH later", "TAG seen"):
+        bench.sql(f"ALTER TABLE lake.{{raw}}.t CREATE {ref}")
+    bench.model("m", "MODEL (materialized append);\nSELECT * FROM {raw}.t VERSION AS OF 'later'")
+    bench.model("v", "MODEL (materialized view);\nSELECT * FROM {raw}.t VERSION AS OF 'seen'")
+    bench.model("n", "MODEL (materialized append);\nSELECT id FROM v")
+    looked = f"MODEL (materialized append, append_from [{bench.raw}.o]);\nSELECT o.id, v.v"
+    bench.model("l", f"{looked} FROM {{raw}}.o LEFT JOIN v ON o.id = v.id")
+    nodes = {node.name: node for node in bench.build().nodes}
+    for name, ref in (("m", "later"), ("n", "seen")):
+        error = nodes[name].error
+        assert error is not None
+        assert error["code"] == "X007"
+        assert f"`{ref}`" in str(error["message"])
+    # a driver beside it may grow, whatever becomes of the tag
+    assert counts(nodes["l"]) == (1, 0, 1)
+    insert(bench, "t", "(2, 20)")
+    bench.sql("ALTER TABLE lake.{raw}.t CREATE OR REPLACE TAG seen")
+    insert(bench, "o", "(2)")
+    assert counts(built(bench, "l")) == (1, 0, 2)
+    assert bench.rows("l") == [(1, 10), (2, 20)]
+
+
+def test_a_log_whose_driver_becomes_a_branch_stops(bench: Workbench) -> None:
+    log(bench, "SELECT id, v FROM {raw}.t")
+    built(bench)
+    bench.sql("ALTER TABLE lake.{raw}.t CREATE BRANCH later")
+    bench.model("m", "MODEL (materialized append);\nSELECT * FROM {raw}.t VERSION AS OF 'later'")
+    assert refused(bench)["code"] == "X007"
+    assert len(bench.rows("m")) == 3
+
+
 @pytest.mark.parametrize("refresh", ["rows", "auto", "full"])
 def test_what_had_no_versions_before_was_not_empty(bench: Workbench, refresh: str) -> None:
     bench.write("data/f/one.csv", "id,v\n1,10\n2,20\n")

@@ -182,6 +182,35 @@ def test_a_key_may_be_named_as_anything(bench: Workbench) -> None:
     assert (counts(node), node.warnings) == ((1, 0, 2), ())
 
 
+@pytest.mark.parametrize("refresh", ["rows", "full"])
+@pytest.mark.parametrize("kind", ["merge", "merge, deletes keep", "scd2"])
+def test_keys_that_python_has_no_value_for_are_told(
+    bench: Workbench, kind: str, refresh: str
+) -> None:
+    source(bench, "t", "at TIMESTAMP, v INT", "(TIMESTAMP'0001-01-01 00:00:00', 1)")
+    bench.model("m", f"MODEL (materialized {kind}, unique_key [at]);\nSELECT at, v FROM {{raw}}.t")
+    built(bench)
+    for first in ("0001-01-01", "-0005-01-01", "+12026-01-01"):
+        insert(bench, "t", f"(TIMESTAMP'{first} 00:00:00', 2)")
+        insert(bench, "t", f"(TIMESTAMP'{first} 00:00:00', 3)")
+        error = refused(bench, refresh=refresh)
+        assert (error["code"], f"at = {first}" in str(error["message"])) == ("X007", True)
+        bench.sql(f"DELETE FROM lake.{{raw}}.t WHERE at = TIMESTAMP'{first} 00:00:00'")
+
+
+def test_only_what_is_replaced_whole_is_called_so(bench: Workbench) -> None:
+    source(bench, "t", "id INT, v INT", "(1, 1)", "(2, 2)")
+    for name, more in (("m", ", unique_key [id], deletes keep"), ("n", ", unique_key [id]")):
+        bench.model(
+            name, f"MODEL (materialized merge{more}, partitioned_by [id]);\nSELECT * FROM {{raw}}.t"
+        )
+    built(bench)
+    bench.sql("UPDATE lake.{raw}.t SET v = 3 WHERE id = 1")
+    nodes = {node.name: node for node in bench.build(refresh="rows").nodes}
+    assert how(nodes["m"]) == "affected_key"
+    assert how(nodes["n"]) != "partition_overwrite"
+
+
 def test_what_vanishes_while_deletes_keep_is_added_stays(bench: Workbench) -> None:
     merged(bench)
     built(bench)

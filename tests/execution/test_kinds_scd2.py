@@ -245,3 +245,23 @@ def test_the_times_of_versions_stay_where_they_are(bench: Workbench) -> None:
     bench.sql("UPDATE lake.{raw}.t SET name = 'B' WHERE id = 2")
     assert refused(bench)["code"] == "X008"
     assert len(versions(bench)) == 3
+
+
+@pytest.mark.parametrize("name", ["sqb_end", "n", "o", "c"])
+def test_a_key_of_versions_may_be_named_as_anything(bench: Workbench, name: str) -> None:
+    source(bench, "t", f"{name} INT, v INT", "(1, 1)", "(2, 2)")
+    bench.model("m", f"MODEL (materialized scd2, unique_key [{name}]);\nSELECT * FROM {{raw}}.t")
+    built(bench)
+    bench.sql("UPDATE lake.{raw}.t SET v = 3 WHERE v = 1")
+    assert counts(built(bench)) == (2, 1, 3)
+
+
+def test_a_version_whose_time_is_missing_is_told_whatever_its_key(bench: Workbench) -> None:
+    source(bench, "t", "id TIMESTAMP, at TIMESTAMP", "(TIMESTAMP'0001-01-01 00:00:00', NULL)")
+    bench.model(
+        "m",
+        "MODEL (materialized scd2, unique_key [id], snapshot_strategy timestamp, updated_at at);"
+        "\nSELECT * FROM {raw}.t",
+    )
+    error = refused(bench)
+    assert (error["code"], "id = 0001-01-01" in str(error["message"])) == ("X007", True)

@@ -117,3 +117,13 @@ def test_keys_are_told_apart_as_the_table_holds_them(bench: Workbench, kind: str
     built(bench)
     rows = [("A", 1), ("a", 1), ("a", 2)] if kind == "scd2" else [("A", 1), ("a", 2)]
     assert bench.rows("m", "s, v") == rows
+
+
+def test_groups_may_be_named_as_anything(bench: Workbench) -> None:
+    source(bench, "t", "n INT, h0_0 INT, sqb_1 INT", "(1, 1, 1)", "(2, 2, 2)")
+    keys = "n, h0_0, sqb_1"
+    bench.model("m", f"MODEL (materialized tracked, group_key [{keys}]);\nSELECT * FROM {{raw}}.t")
+    built(bench)
+    insert(bench, "t", "(2, 2, 2)", "(3, 3, 3)")
+    node = built(bench, refresh="full")
+    assert (how(node), counts(node)) == ("group_hash", (2, 0, 4))

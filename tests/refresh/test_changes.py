@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqb.lake.versions import Snapshot
-from sqb.refresh.changes import table_change
+from sqb.refresh.changes import TableChange, may_have_grown, table_change
 
 
 def history(*operations: str, gone: tuple[int, ...] = ()) -> dict[int, Snapshot]:
@@ -55,3 +55,35 @@ def test_sizes_are_summed_and_unknown_ones_stay_unknown() -> None:
     some = history("append", "append")
     some[2] = Snapshot(2, 1, "append")
     assert table_change(some, 1, 2).added_rows is None
+
+
+@pytest.mark.parametrize(
+    ("commits", "old", "new", "grown"),
+    [
+        ([("append", 5, 0)], 1, 1, False),
+        ([("append", 5, 0), ("append", 1, 0)], 1, 2, True),
+        ([("append", 5, 0), ("overwrite", 5, 5)], 1, 2, False),
+        ([("append", 5, 0), ("delete", 0, 5)], 1, 2, False),
+        ([("append", 5, 0), ("replace", 5, 6)], 1, 2, False),
+        # one that comes while another goes
+        ([("append", 5, 0), ("append", 1, 0), ("overwrite", 4, 5)], 1, 3, True),
+        # marked as deleted in files that stay: nobody counts those
+        ([("append", 5, 0), ("overwrite", 1, 0)], 1, 2, True),
+        ([("append", 5, 0), ("overwrite", None, None)], 1, 2, True),
+        ([("append", 5, 0), ("append", 5, 0)], 2, 1, True),  # rolled back
+        ([("append", 5, 0)], 1, None, False),  # made anew, empty
+    ],
+)
+def test_whether_rows_came_is_told_by_each_commit(
+    commits: list[tuple[str, int | None, int | None]], old: int, new: int | None, grown: bool
+) -> None:
+    known = {
+        number: Snapshot(number, number - 1 or None, operation, added_rows=come, removed_rows=gone)
+        for number, (operation, come, gone) in enumerate(commits, 1)
+    }
+    assert may_have_grown(known, table_change(known, old, new)) is grown
+
+
+def test_files_and_what_is_not_known_may_have_more_rows() -> None:
+    assert may_have_grown({}, TableChange("files", None, None, added_rows=None))
+    assert may_have_grown({}, TableChange("unknown", 1, 2))

@@ -179,7 +179,7 @@ class RowRefresh:
             raise Refused(last.code, last.why)
         option = self.option(choice, situation)
         steps.heard = lambda step, keys: self._hear(option, step, keys)
-        strategy = told(option, choice, plan, base)
+        strategy = told(option, choice, plan, base, plain=self.plain)
         unique = free_choice(plan.root, types, None) is None
         audited = msgspec.structs.replace(
             work, audit=lambda staged: self._audit(work, staged, strategy, unique)

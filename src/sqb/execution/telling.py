@@ -26,8 +26,10 @@ _WHY = {
 }
 
 
-def told(option: Option, choice: Choice, plan: Plan, base: TableFacts) -> Strategy:
-    """The strategy as users read it."""
+def told(
+    option: Option, choice: Choice, plan: Plan, base: TableFacts, *, plain: bool = True
+) -> Strategy:
+    """The strategy as users read it; only of a ``plain`` table are partitions replaced whole."""
     names = dict(zip(output(plan.root), plan.names, strict=True))
     key: tuple[str, ...] | None = None
     if isinstance(option, AffectedKey):
@@ -35,7 +37,7 @@ def told(option: Option, choice: Choice, plan: Plan, base: TableFacts) -> Strate
     if isinstance(option, GroupMerge):
         key = tuple(plan.names[place] for place in option.keys)
     name = option.name
-    if isinstance(option, AffectedKey) and is_partition(option, plan, base):
+    if plain and isinstance(option, AffectedKey) and is_partition(option, plan, base):
         name = "partition_overwrite"
     return Strategy(name, _WHY[name], key, reasons(choice.rejected))
 

@@ -79,6 +79,19 @@ def table_change(
     return TableChange("changelog", old, new, "", added, removed, size)
 
 
+def may_have_grown(snapshots: Mapping[int, Snapshot], change: TableChange) -> bool:
+    """May rows have come, and not only others in the place of some? As far as its commits tell."""
+    if change.way in ("files", "unknown"):
+        return True
+    if change.way == "none" or change.new is None:
+        return False
+    path = _path(snapshots, change.old, change.new)
+    if path is None:
+        return True
+    counts = ((s.added_rows, s.removed_rows) for s in path if s.operation != "replace")
+    return any(come is None or gone is None or come > gone for come, gone in counts)
+
+
 def _path(snapshots: Mapping[int, Snapshot], old: int | None, new: int) -> list[Snapshot] | None:
     """The snapshots after ``old`` up to ``new``; None if ``old`` is not before ``new``."""
     path: list[Snapshot] = []

@@ -6,7 +6,7 @@ lookups on both sides. Nothing is ever taken away.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -15,7 +15,7 @@ from sqb.execution.content_hash import quote
 from sqb.execution.kinds.job import Job
 from sqb.execution.kinds.whole import aligned, altering, evolution, netted, steps_of
 from sqb.execution.outcome import Outcome
-from sqb.execution.reading import statement, tables_read, volatile
+from sqb.execution.reading import queries_read, statement, tables_read, volatile
 from sqb.execution.rows import RowRefresh, refresh_rows
 from sqb.execution.run import Run
 from sqb.execution.signed_write import Alter, Change, Work, measured, write_change
@@ -25,10 +25,11 @@ from sqb.execution.statement import projected
 from sqb.execution.steps import Steps, kinds_of
 from sqb.execution.table import write_table
 from sqb.execution.understanding import at_moment
+from sqb.lake.versions import Snapshot
 from sqb.planning.plan import PlanWarning, Strategy
 from sqb.planning.row_gates import refuse
 from sqb.refresh.build import Plan
-from sqb.refresh.changes import TableChange
+from sqb.refresh.changes import TableChange, may_have_grown
 from sqb.refresh.drivers import lookups
 from sqb.refresh.ir import Col, Expr, Node, Project, output
 from sqb.refresh.kinds import Lost, kind_of
@@ -47,7 +48,7 @@ _NEVER_EQUAL |= {"monotonically_increasing_id"}
 
 def rebuild(job: Job) -> Outcome:
     """All rows of the query, as a log begins."""
-    drivers_named(job)
+    _refuse_refs(job)
     never = _never_equal(job)
     if never is not None:
         raise SqbError(
@@ -64,6 +65,7 @@ def rebuild(job: Job) -> Outcome:
 
 def carry(job: Job) -> Outcome:
     """Add the rows that entered the result."""
+    _refuse_refs(job)
     done = _carried(job)
     return msgspec.structs.replace(done, warnings=(*done.warnings, *_not_read_before(job)))
 
@@ -74,7 +76,7 @@ def _carried(job: Job) -> Outcome:
     if isinstance(way, Outcome):
         why = f"{way.strategy.why if way.strategy else ''}; {refresh.told}"
         strategy = way.strategy and msgspec.structs.replace(way.strategy, why=why)
-        warnings = (*way.warnings, *(_by_chance(job, name) for name in refresh.by_chance))
+        warnings = (*way.warnings, *refresh.by_chance)
         return msgspec.structs.replace(way, strategy=strategy, warnings=warnings)
     job.run.accounts[job.name].rebuild(way.code or "")
     done, told = _difference(job, way.why)
@@ -88,12 +90,22 @@ def _never_equal(job: Job) -> str | None:
     return min(_NEVER_EQUAL & volatile(job.run, job.name), default=None)
 
 
-def _by_chance(job: Job, name: str) -> PlanWarning:
-    message = (
-        f"rows came in `{name}`, which `{job.name}` only looks things up in, as its key is unique "
-        "so far: declare its `unique_key`, or name in `append_from` what drives the log"
-    )
-    return PlanWarning("S316", job.name, message)
+def _refuse_refs(job: Job) -> None:
+    """Raise if a branch or a tag drives the log: where it stood before is not known."""
+    run = job.run
+    drivers = drivers_named(job) if job.kind.append_from else None
+    for query in queries_read(run, job.name):
+        for binding in query.bindings:
+            ref = binding.reference.ref
+            if ref and (drivers is None or binding.name in drivers):
+                raise SqbError(
+                    "X007",
+                    f"`{job.name}` reads `{binding.name}` at `{ref}`: which rows came in a branch "
+                    "or a tag can't be told",
+                    help="nothing was written; read the table itself, or name in `append_from` "
+                    "what else drives the log",
+                    exit_code=1,
+                )
 
 
 def _not_read_before(job: Job) -> tuple[PlanWarning, ...]:
@@ -149,8 +161,8 @@ class AppendRefresh(RowRefresh):
         super().__init__(job.run, job.session, job.node, job.states, job.layout)
         self.job = job
         self.told = ""
-        #: Lookups whose key nobody declared, and in which rows came.
-        self.by_chance: list[str] = []
+        #: Warnings of lookups whose key nobody declared, and in which rows came.
+        self.by_chance: tuple[PlanWarning, ...] = ()
 
     def gate(self, record: Record | None) -> None:
         refuse(
@@ -162,24 +174,34 @@ class AppendRefresh(RowRefresh):
 
     def sources(self, record: Record, plan: Plan) -> dict[str, Source]:
         found = sources_of(self.run, record, plan, fresh=self.job.forward)
-        changed = [name for name, source in found.items() if source.change.way != "none"]
         if self.job.kind.append_from:
             drivers = drivers_named(self.job)
-            left_out = {name for name in changed if name not in drivers}
+            left_out = {name for name in _changed(found) if name not in drivers}
         else:
-            left_out = self.lookups(plan, changed)
-            self.by_chance = [
-                name
-                for name in sorted(left_out - set(declared_keys(self.run)))
-                if found[name].change.way in ("append", "files")
-            ]
+            left_out = self.lookups(plan, found)
         self.told = told(found, left_out)
         return {name: _still(s) if name in left_out else s for name, s in found.items()}
 
-    def lookups(self, plan: Plan, changed: Iterable[str]) -> set[str]:
+    def lookups(self, plan: Plan, found: Mapping[str, Source]) -> set[str]:
         """Of the tables that changed, those that the query only looks things up in."""
         keys = declared_keys(self.run)
-        return set(lookups(plan.root, changed, keys, self._unique, self._kind))
+        left_out = set(lookups(plan.root, _changed(found), keys, self._unique, self._kind))
+        self.by_chance = tuple(
+            self._warning(name)
+            for name in sorted(left_out - keys.keys())
+            if may_have_grown(self._versions(found[name]), found[name].change)
+        )
+        return left_out
+
+    def _versions(self, source: Source) -> Mapping[int, Snapshot]:
+        return self.run.versions(source.name) if source.facts is not None else {}
+
+    def _warning(self, name: str) -> PlanWarning:
+        message = (
+            f"rows came in `{name}`, which `{self.name}` only looks things up in, as its key is "
+            "unique so far: declare its `unique_key`, or name in `append_from` what drives the log"
+        )
+        return PlanWarning("S316", self.name, message)
 
     def _unique(
         self,
@@ -282,6 +304,10 @@ def drivers_named(job: Job) -> set[str]:
     return drivers
 
 
+def _changed(found: Mapping[str, Source]) -> list[str]:
+    return [name for name, source in found.items() if source.change.way != "none"]
+
+
 def _still(source: Source) -> Source:
     """A source whose change is left out: it is now what it is on both sides."""
     at = source.facts.snapshot_id if source.facts is not None else None
@@ -296,7 +322,8 @@ def _difference(job: Job, not_by_rows: str) -> tuple[Outcome, str]:
         raise Lost("VOLATILE", f"{never}() gives every row another value in every run")
     tables, were_views = _tables_then(run, record, job.name)
     found = {name: source_of(run, record, name, (), fresh=job.forward) for name in tables}
-    left_out = set(found) - drivers_named(job) if job.kind.append_from else _lookups(job, found)
+    refresh, named = AppendRefresh(job), job.kind.append_from
+    left_out = set(found) - drivers_named(job) if named else _lookups(refresh, found)
     for name in sorted(set(found) - left_out):
         source = found[name]
         if source.change.way == "unknown" or not (source.readable or source.change.way == "none"):
@@ -323,6 +350,7 @@ def _difference(job: Job, not_by_rows: str) -> tuple[Outcome, str]:
         )
         change = measured(steps, job.session.sql(sql))
         done = append_change(job, work, steps, change, altering(work, evolved))
+        done = msgspec.structs.replace(done, warnings=(*done.warnings, *refresh.by_chance))
         return done, told(found, left_out)
     finally:
         steps.close()
@@ -345,15 +373,14 @@ def _tables_then(run: Run, record: Record, name: str) -> tuple[list[str], set[st
     return list(tables), were_views
 
 
-def _lookups(job: Job, found: Mapping[str, Source]) -> set[str]:
+def _lookups(refresh: AppendRefresh, found: Mapping[str, Source]) -> set[str]:
     """What is only looked up in, where the query is understood; else every table drives."""
-    refresh = AppendRefresh(job)
+    job = refresh.job
     try:
         plan = at_moment(job.run, job.name, job.moment, refresh._ask)
     except Unsupported:
         return set()
-    changed = [name for name, source in found.items() if source.change.way != "none"]
-    return refresh.lookups(plan, changed)
+    return refresh.lookups(plan, found)
 
 
 def _before(job: Job, source: Source) -> str:

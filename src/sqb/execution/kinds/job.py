@@ -86,6 +86,8 @@ def lost(run: Run, name: str, found: Lost) -> SqbError:
     """Only a rebuild would help, which is the user's to decide."""
     record, facts = run.situation.recorded.get(name), run.situation.relations.get(name)
     count = record.rows if record is not None else facts.total_records if facts else None
+    if found.code == "TARGET_MODIFIED_OUTSIDE":
+        count = None
     rows = "all rows" if count is None else "the row" if count == 1 else f"the {count:,} rows"
     return SqbError(
         "X008",
@@ -163,7 +165,12 @@ def _bad_keys(frame: DataFrame, keys: Sequence[str]) -> list[tuple[object, ...]]
     nulls = " OR ".join(f"{quote(key)} IS NULL" for key in keys)
     counted = frame.selectExpr(*items).groupBy(*(quote(key) for key in keys)).agg({"*": "count"})
     bad = counted.toDF(*keys, count).where(f"{quote(count)} > 1 OR {nulls}")
-    return [tuple(row) for row in bad.limit(3).collect()]
+    return [tuple(row) for row in bad.selectExpr(*map(shown, keys), quote(count)).take(3)]
+
+
+def shown(key: str) -> str:
+    """SQL for the text of a key in a message; not all values of Spark are ones of Python."""
+    return f"CAST({quote(key)} AS STRING) AS {quote(key)}"
 
 
 def refuse_other_key(job: Job, work: Work, own: Sequence[str] = (), only: str = "TRUE") -> None:

@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from sqb.execution.content_hash import quote
-from sqb.execution.kinds.job import Job, check_key, key_error, named, refuse_other_key
+from sqb.execution.kinds.job import (
+    Job,
+    check_key,
+    key_error,
+    named,
+    refuse_other_key,
+    shown,
+)
 from sqb.execution.kinds.whole import (
     NEW,
     aligned,
@@ -190,8 +197,9 @@ class MergeRefresh(RowRefresh):
             f"SELECT {listed}, 1 AS {WEIGHT} FROM (SELECT * FROM {work.standing}) AS t"
             f" LEFT SEMI JOIN {come} AS k ON {' AND '.join([*same, *limits])}"
         )
+        texts = ", ".join(map(shown, keys))
         bad = self.session.sql(
-            f"SELECT {quoted}, {total} FROM ({there} UNION ALL"
+            f"SELECT {texts}, {total} FROM ({there} UNION ALL"
             f" SELECT {quoted}, {WEIGHT} FROM sqb_signed) AS a GROUP BY {quoted}"
             f" HAVING {total} > 1 OR (({total} > 0) AND ({nulls})) LIMIT 3"
         ).collect()

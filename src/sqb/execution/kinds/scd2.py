@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sqb.errors import SqbError
-from sqb.execution.content_hash import quote
-from sqb.execution.kinds.job import Job, check_key, named, refuse_other_key
+from sqb.execution.content_hash import quote, unused
+from sqb.execution.kinds.job import Job, check_key, named, refuse_other_key, shown
 from sqb.execution.kinds.restricted import KEYS, Restricted
 from sqb.execution.kinds.whole import (
     NEW,
@@ -144,7 +144,7 @@ def _check(job: Job, frame: DataFrame) -> None:
         return
     (column,) = named(job, [str(job.kind.updated_at)], frame.columns, "updated_at")
     keys = named(job, job.kind.unique_key, frame.columns, "unique_key")
-    bad = frame.where(f"{quote(column)} IS NULL").select(*(quote(key) for key in keys)).first()
+    bad = frame.where(f"{quote(column)} IS NULL").selectExpr(*map(shown, keys)).first()
     if bad is not None:
         where = ", ".join(f"{key} = {value}" for key, value in zip(keys, bad, strict=True))
         raise SqbError(
@@ -219,7 +219,7 @@ def _versions(job: Job, found: Evolution, table: str) -> str:
         differs, began = " OR ".join(tests) or "FALSE", now
     same = " AND ".join(f"n.{quote(key)} <=> o.{quote(key)}" for key in keys)
     ended = " AND ".join(f"n.{quote(key)} <=> c.{quote(key)}" for key in keys)
-    first = quote(keys[0])
+    first, ended_at = quote(keys[0]), quote(unused(keys))
     listed = ", ".join(quote(key) for key in keys)
 
     def row(alias: str, begins: str, ends: str, weight: int) -> str:
@@ -238,7 +238,7 @@ def _versions(job: Job, found: Evolution, table: str) -> str:
         row("o", f"o.{start}", null, -1) + f" {moved}",
         row("o", f"o.{start}", closing, 1) + f" {moved}",
         row("n", closing, null, 1) + f" {moved}",
-        row("n", f"greatest({began}, c.sqb_end)", null, 1)
+        row("n", f"greatest({began}, c.{ended_at})", null, 1)
         + f" FROM sqb_n AS n LEFT ANTI JOIN sqb_o AS o ON {same}"
         + f" LEFT JOIN sqb_c AS c ON {ended}",
     ]
@@ -251,7 +251,7 @@ def _versions(job: Job, found: Evolution, table: str) -> str:
     ctes = (
         f"sqb_all AS ({table}), sqb_n AS ({aligned(found)}),"
         f" sqb_o AS (SELECT * FROM sqb_all WHERE {end} IS NULL),"
-        f" sqb_c AS (SELECT {listed}, max({end}) AS sqb_end FROM sqb_all"
+        f" sqb_c AS (SELECT {listed}, max({end}) AS {ended_at} FROM sqb_all"
         f" WHERE {end} IS NOT NULL AND {first} IS NOT NULL GROUP BY {listed})"
     )
     return f"WITH {ctes} {' UNION ALL '.join(parts)}"

@@ -75,18 +75,16 @@ def _by_groups(job: Job, way: Strategy) -> Outcome | None:
 
 def _differing(keys: tuple[str, ...], hashes: tuple[str, str], new: str, old: str) -> str:
     """The groups whose rows are not the same on both sides; NULL is a group like any other."""
-    listed = ", ".join(quote(key) for key in keys)
-    first, second = hashes
-    sums = ", ".join(
-        f"{sql} AS {name}" for name, sql in content_hash.sums(("sqb_1", "sqb_2")).items()
-    )
+    listed, own = ", ".join(quote(key) for key in keys), content_hash.unused(keys)
+    first, second = f"{own}1", f"{own}2"
+    aggregates = content_hash.sums((first, second))
+    sums = ", ".join(f"{sql} AS {own}{name}" for name, sql in aggregates.items())
     sides = " UNION ALL ".join(
-        f"SELECT {listed}, {sums} FROM (SELECT {listed}, {first} AS sqb_1, {second} AS sqb_2"
-        f" FROM ({rows}) AS r) AS h GROUP BY {listed}"
+        f"SELECT {listed}, {sums} FROM (SELECT {listed}, {hashes[0]} AS {first},"
+        f" {hashes[1]} AS {second} FROM ({rows}) AS r) AS h GROUP BY {listed}"
         for rows in (new, old)
     )
-    names = list(content_hash.sums(hashes))
-    equal = " AND ".join(f"min({name}) = max({name})" for name in names)
+    equal = " AND ".join(f"min({own}{name}) = max({own}{name})" for name in aggregates)
     return (
         f"SELECT {listed} FROM ({sides}) AS b GROUP BY {listed}"
         f" HAVING NOT (count(1) = 2 AND {equal})"

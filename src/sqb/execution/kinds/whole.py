@@ -77,7 +77,7 @@ def refuse_types(job: Job, columns: Sequence[tuple[str, str]]) -> None:
             raise SqbError(
                 "X002",
                 f"`{name}` of `{job.name}` is {kind}, whose values can't be compared",
-                help=f"a `{job.kind.name}` table compares rows; store it as text or an array",
+                help=f"a `{job.kind.name}` table compares rows; store it as text: to_json()",
                 exit_code=1,
             )
 
