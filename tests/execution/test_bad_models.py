@@ -71,6 +71,16 @@ BAD: dict[str, tuple[str, str, str]] = {
     "interval": ("SELECT INTERVAL '1' DAY AS i -- here", "X002", "i"),
     "nested_interval": ("SELECT array(INTERVAL '1' MONTH) AS i -- here", "X002", "i"),
     "variant": ("SELECT parse_json('{}') AS j -- here", "X001", "variant is not supported"),
+    "partitioned_by_nothing": (
+        "MODEL (partitioned_by [bucket(4, nope)]); -- here\nSELECT id FROM {raw}.t",
+        "X007",
+        "`partitioned_by` of `partitioned_by_nothing` names `nope`",
+    ),
+    "sorted_by_nothing": (
+        "MODEL (sorted_by [id, nope DESC]); -- here\nSELECT id FROM {raw}.t",
+        "X007",
+        "`sorted_by` of `sorted_by_nothing` names `nope`",
+    ),
     "twice": ("SELECT id, id FROM {raw}.t -- here", "X001", "id"),
     "twice_by_case": ("SELECT id, s AS ID FROM {raw}.t -- here", "X001", "id"),
 }

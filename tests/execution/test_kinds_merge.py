@@ -198,6 +198,21 @@ def test_keys_that_python_has_no_value_for_are_told(
         bench.sql(f"DELETE FROM lake.{{raw}}.t WHERE at = TIMESTAMP'{first} 00:00:00'")
 
 
+@pytest.mark.parametrize("kind", ["append", "merge, unique_key [id], deletes keep"])
+def test_a_column_that_a_table_is_laid_out_by_has_to_stay(bench: Workbench, kind: str) -> None:
+    source(bench, "t", "id INT, v INT", "(1, 1)")
+    header = f"MODEL (materialized {kind}, on_schema_change sync_all_columns"
+    bench.model("m", f"{header}, partitioned_by [bucket(2, v)]);\nSELECT * FROM {{raw}}.t")
+    built(bench)
+    bench.model("m", f"{header}, partitioned_by [bucket(2, v)]);\nSELECT id FROM {{raw}}.t")
+    error = refused(bench)
+    assert (error["code"], "`v`" in str(error["message"])) == ("X007", True)
+    assert bench.rows("m") == [(1, 1)]
+    bench.model("m", f"{header});\nSELECT id FROM {{raw}}.t")
+    built(bench)
+    assert bench.rows("m") == [(1,)]
+
+
 def test_only_what_is_replaced_whole_is_called_so(bench: Workbench) -> None:
     source(bench, "t", "id INT, v INT", "(1, 1)", "(2, 2)")
     for name, more in (("m", ", unique_key [id], deletes keep"), ("n", ", unique_key [id]")):

@@ -23,7 +23,7 @@ from sqb.lake.describe import properties as described_by
 from sqb.lake.failpoints import reached
 from sqb.lake.metadata import DEFINITION, Column, TableFacts
 from sqb.lake.publish import FRESH_TABLE_PROPERTIES, Overtaken
-from sqb.lake.shape import Shape
+from sqb.lake.shape import Shape, not_given
 from sqb.lake.staging import Staged
 from sqb.lake.types import iceberg_schema, spark_type
 from sqb.lake.writers import RUN_ID
@@ -61,6 +61,7 @@ def write_table(
     schema: dict[str, Any] = frame.schema.jsonValue()
     # refuses what Iceberg can't hold before anything is staged
     shape = Shape(stored_columns(schema), layout.partitioned_by, layout.sorted_by)
+    refuse_layout(name, shape)
     staged = run.catalog.stage(expected.namespace, expected.relation, run.id, shape)
     kept_rows: DataFrame | None = None
     try:
@@ -192,6 +193,19 @@ def _replace(
         session.sql(" ".join(clauses))
     finally:
         session.catalog.dropTempView(view)
+
+
+def refuse_layout(name: str, shape: Shape) -> None:
+    """Raise if rows are to be laid out by a column that they don't have."""
+    found = not_given(shape)
+    if found is not None:
+        key, column = found
+        raise SqbError(
+            "X007",
+            f"`{key}` of `{name}` names `{column}`, which its query does not give",
+            help=f"nothing was written; the query gives {', '.join(c for c, _ in shape.columns)}",
+            exit_code=1,
+        )
 
 
 def stored_columns(schema: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

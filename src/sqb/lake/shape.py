@@ -10,6 +10,8 @@ from sqb.lake.metadata import TableFacts
 from sqb.lake.types import spark_type
 
 _DIRECTION = re.compile(r" (asc|desc)(?: nulls (first|last))?$")
+#: A column at the beginning of a term, or the only one inside a transform.
+_COLUMN = re.compile(r"\s*(?:\w+\s*\((?:\s*\d+\s*,)?\s*)?(`(?:[^`]|``)+`|\w+)")
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -40,6 +42,24 @@ def same_layout(
     """Is the table laid out as a model's header says?"""
     parts = [_plain(t) for t in partitioned_by] == [_plain(t) for t in facts.partitioning]
     return parts and [_order(t) for t in sorted_by] == [_order(t) for t in facts.sort_order]
+
+
+def not_given(shape: Shape) -> tuple[str, str] | None:
+    """A column that the layout names and the rows don't have, after the header's key for it.
+
+    >>> not_given(Shape((("id", "INT"),), ("bucket(4, ID)", "days(`d`)")))
+    ('partitioned_by', 'd')
+    >>> not_given(Shape((("id", "INT"), ("s", "STRUCT<a: INT>")), ("s.a",), ("`id` DESC",)))
+    """
+    known = {name.lower() for name, _ in shape.columns}
+    layout = (("partitioned_by", shape.partitioned_by), ("sorted_by", shape.sorted_by))
+    for key, terms in layout:
+        for term in terms:
+            found = _COLUMN.match(term)
+            column = found[1].strip("`").replace("``", "`") if found else ""
+            if found and column.lower() not in known:
+                return key, column
+    return None
 
 
 def _plain(term: str) -> str:

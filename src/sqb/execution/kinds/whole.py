@@ -11,7 +11,8 @@ from sqb.execution.kinds.job import Job
 from sqb.execution.outcome import Outcome
 from sqb.execution.signed_write import Alter, Work, measured, write_change
 from sqb.execution.steps import Steps
-from sqb.execution.table import stored_columns
+from sqb.execution.table import refuse_layout, stored_columns
+from sqb.lake.shape import Shape
 from sqb.refresh.evolution import Evolution, Misfit, evolve
 from sqb.refresh.netting import net
 from sqb.refresh.script import WEIGHT, Script
@@ -34,7 +35,7 @@ def evolution(job: Job, frame: DataFrame, own: Sequence[str] = ()) -> Evolution:
     work, hidden = job.work(), {name.lower() for name in own}
     table = [(name, kind) for name, kind in work.columns if name.lower() not in hidden]
     try:
-        return evolve(job.kind.schema_change, table, columns_of(frame))
+        found = evolve(job.kind.schema_change, table, columns_of(frame))
     except Misfit as misfit:
         raise SqbError(
             "X010",
@@ -43,6 +44,9 @@ def evolution(job: Job, frame: DataFrame, own: Sequence[str] = ()) -> Evolution:
             "build anew with --full-refresh",
             exit_code=1,
         ) from None
+    columns = (*found.columns, *(column for column in work.columns if column[0].lower() in hidden))
+    refuse_layout(job.name, Shape(columns, job.layout.partitioned_by, job.layout.sorted_by))
+    return found
 
 
 def columns_of(frame: DataFrame) -> tuple[tuple[str, str], ...]:
