@@ -86,8 +86,6 @@ def lost(run: Run, name: str, found: Lost) -> SqbError:
     """Only a rebuild would help, which is the user's to decide."""
     record, facts = run.situation.recorded.get(name), run.situation.relations.get(name)
     count = record.rows if record is not None else facts.total_records if facts else None
-    if found.code == "TARGET_MODIFIED_OUTSIDE":
-        count = None
     rows = "all rows" if count is None else "the row" if count == 1 else f"the {count:,} rows"
     return SqbError(
         "X008",
