@@ -81,7 +81,7 @@ BAD: dict[str, tuple[str, str, str]] = {
         "X007",
         "`sorted_by` of `sorted_by_nothing` names `nope`",
     ),
-    "twice": ("SELECT id, id FROM {raw}.t -- here", "X001", "id"),
+    "twice": ("SELECT id, id FROM {raw}.t -- here", "X001", "two columns named `id`"),
     "twice_by_case": ("SELECT id, s AS ID FROM {raw}.t -- here", "X001", "id"),
 }
 JAVA = re.compile(r"\bat (org|java|scala)\.|Exception:|Traceback|py4j|\n")

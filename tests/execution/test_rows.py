@@ -202,6 +202,28 @@ def test_partitions_that_changed_are_replaced_whole(bench: Workbench) -> None:
     assert bench.told() == {}
 
 
+def test_rows_that_are_put_in_order_are_counted_once(bench: Workbench) -> None:
+    orders(bench)
+    queries = {
+        "rows": "SELECT id, amount FROM {raw}.orders",
+        "days": "SELECT d, COUNT(DISTINCT customer) AS n FROM {raw}.orders GROUP BY d",
+    }
+    bench.model("rows", f"MODEL (sorted_by [amount]);\n{queries['rows']}")
+    bench.model("days", f"MODEL (partitioned_by [d], sorted_by [n]);\n{queries['days']}")
+    bench.build()
+    bench.sql("INSERT INTO lake.{raw}.orders SELECT id, 7, 1, DATE'2026-01-02' FROM range(50)")
+    node = refreshed(bench, "rows", queries["rows"])
+    assert node.rows is not None
+    assert (node.rows.inserted, node.rows.deleted, node.rows.total) == (50, 0, 150)
+    bench.sql("DELETE FROM lake.{raw}.orders WHERE d = DATE'2026-01-02' AND customer <> 3")
+    node = refreshed(bench, "days", queries["days"])
+    assert (node.strategy and node.strategy.name) == "partition_overwrite", node.strategy
+    assert node.rows is not None
+    assert (node.rows.inserted, node.rows.deleted) == (1, 1)
+    for found in bench.project().verify(full=True):
+        assert found.equal
+
+
 def test_names_that_differ_in_case_alone_are_left_to_spark(bench: Workbench) -> None:
     orders(bench)
     conf = '[spark.conf]\n"spark.sql.caseSensitive" = "true"\n'

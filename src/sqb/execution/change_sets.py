@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from sqb.errors import SqbError
 from sqb.execution.content_hash import quote
 from sqb.execution.files import read_files
 from sqb.execution.run import Run
@@ -118,13 +119,18 @@ class Bound:
         parts = added_files(self.run, self.record, source.name)
         if spec is None or parts is None:
             raise AssertionError("a source of files")
-        then, came = (read_files(self.session, source.name, spec, part) for part in parts)
+        then, came = parts
         whole = self.session.table(files_view(source.name)).schema
-        if not came.schema.fields == whole.fields == then.schema.fields:
+        try:
+            same = read_files(self.session, source.name, spec, then).schema.fields == whole.fields
+            rows = read_files(self.session, source.name, spec, came, whole)
+        except SqbError as error:
+            raise Refused("SCHEMA_CHANGED", error.message) from error
+        if not same or rows.schema.fields != whole.fields:
             raise Refused("SCHEMA_CHANGED", f"the files of {source.name} differ in their columns")
         items = [quote(column) for column in source.columns]
         view = f"sqb_changes_of_{len(self._texts)}"
-        steps.view(view, came.selectExpr(*items, f"1 AS {WEIGHT}"))
+        steps.view(view, rows.selectExpr(*items, f"1 AS {WEIGHT}"))
         return view
 
     def _raw(self, source: Source) -> str:

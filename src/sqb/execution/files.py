@@ -19,6 +19,7 @@ from sqb.project.source_specs import FileSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 _DEFAULTS: dict[str, dict[str, str]] = {
     # The header is compared with the columns of the first file: another order must not pass.
@@ -63,23 +64,39 @@ def check_unchanged(look: SourceLook, names: Iterable[str]) -> None:
             )
 
 
-def read_files(session: SparkSession, name: str, spec: FileSpec, listing: Listing) -> DataFrame:
-    """The listed files as one table."""
+def read_files(
+    session: SparkSession,
+    name: str,
+    spec: FileSpec,
+    listing: Listing,
+    known: StructType | None = None,
+) -> DataFrame:
+    """The listed files as one table; of some only, ``known`` are the columns that all have."""
     options = {**_DEFAULTS[spec.format], "basePath": listing.base}
     given = {key.lower() for key in spec.options}
     options = {k: v for k, v in options.items() if k.lower() not in given} | spec.options
     paths = [_escaped(file.path) for file in listing.files]
+    _refuse_mixed(name, listing)
 
-    def load(schema: str | None = None, **more: str) -> DataFrame:
+    def load(schema: StructType | str | None = None, **more: str) -> DataFrame:
         reader = session.read.format(spec.format).options(**{**options, **more})
         return (reader.schema(schema) if schema is not None else reader).load(paths)
 
     types = {column.lower(): kind for column, kind in spec.columns}
+    if known is not None and not (types and spec.format == "parquet"):
+        return load(known)
     if spec.format == "parquet":
         return _cast(name, load(), spec)
     infer = _INFERRED.get(spec.format)
     found = load().schema if infer is None else load(**{infer: "false"}).schema
     _check_declared(name, spec, found.names)
+    if not found.names:
+        raise SqbError(
+            "X001",
+            f"the files of source `{name}` have no columns",
+            help="they are empty; a source needs one with rows, or with a header",
+            exit_code=1,
+        )
     untyped = any(field.name.lower() not in types for field in found)
     if untyped and infer is not None and infer.lower() not in given:
         found = load(**{infer: "true"}).schema
@@ -113,9 +130,27 @@ def _check_declared(name: str, spec: FileSpec, there: list[str]) -> None:
             raise SqbError(
                 "X001",
                 f"the files of source `{name}` have no column `{column}`",
-                help=did_you_mean(column, there) or f"they have {', '.join(there)}",
+                help=did_you_mean(column, there) or f"they have {', '.join(there) or 'none'}",
                 exit_code=1,
             )
+
+
+def _refuse_mixed(name: str, listing: Listing) -> None:
+    """Raise if some files lie in folders of partitions and others don't: Spark leaves these out."""
+    ways = listing.partitions()
+    if len(ways) > 1:
+        (some, one), (others, other) = list(ways.items())[:2]
+        told = [
+            f"{file} in {'folders of ' + ', '.join(keys) if keys else 'none'}"
+            for keys, file in ((some, one), (others, other))
+        ]
+        raise SqbError(
+            "X001",
+            f"the files of source `{name}` are not partitioned alike: {' and '.join(told)}",
+            help="folders named `column=value` give the rows a column: put all files into such "
+            "folders, or none",
+            exit_code=1,
+        )
 
 
 def _escaped(path: str) -> str:

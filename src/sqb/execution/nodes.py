@@ -23,7 +23,7 @@ from sqb.execution.table import write_table
 from sqb.execution.telling import with_numbers
 from sqb.execution.view import build_view
 from sqb.hashing import digest
-from sqb.identity.data_id import InputState, view_state
+from sqb.identity.data_id import InputState, observed_value, view_state
 from sqb.planning.inputs import moved_inputs
 from sqb.planning.plan import PlannedNode, PlanWarning
 from sqb.project.layout import read_files
@@ -72,13 +72,16 @@ def amend(run: Run, name: str, states: dict[str, InputState]) -> Outcome:
     through = record.through | {n: before.through[n] for n in kept if n in before.through}
     record = msgspec.structs.replace(record, through=through)
     then, now = before.read(), record.read()
-    unread = [n for n in record.seen if n in before.seen and then.get(n) == now.get(n)]
+    # their values stood still: what became of their rows meanwhile, nobody read
+    same = [n for n, data in now.items() if observed_value(data) and then.get(n) == data]
+    unread = set(run.inside(same))
     record = msgspec.structs.replace(
         record,
         kept=before.kept,
         snapshot=before.snapshot,
-        seen=record.seen | {n: before.seen[n] for n in unread},
+        seen=record.seen | {n: before.seen[n] for n in unread if n in before.seen},
         pins=_kept(record.pins, before.pins, unread),
+        files=_kept(record.files, before.files, unread),
         empty=tuple(_kept(dict.fromkeys(record.empty), dict.fromkeys(before.empty), unread)),
     )
     head = run.heads[(expected.namespace, expected.relation)]

@@ -246,7 +246,8 @@ class RowRefresh:
     def _take(self, option: Option, plan: Plan, types: Mapping[Col, str], work: Work) -> Outcome:
         """Bring the table up to date in one of the ways that apply."""
         steps, items = self.steps, work.stored([col.name for col in output(plan.root)])
-        if self.plain and isinstance(option, Append):
+        # rows that are put in order are read twice, the first time to see how they are spread
+        if self.plain and isinstance(option, Append) and not work.layout.sorted_by:
             return append_rows(work, steps.frame(option.change).selectExpr(*items))
         if self.plain and isinstance(option, AffectedKey) and is_partition(option, plan, work.base):
             condition = _partitions(option, steps, work.base, plan)

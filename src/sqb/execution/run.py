@@ -317,7 +317,7 @@ class Run:
 
     def _pins(self, names: Iterable[str]) -> dict[str, int]:
         """The snapshots these tables were read at; a view or an empty table has none."""
-        found = {name: self.relation(name) for name in self._inside(names)}
+        found = {name: self.relation(name) for name in self.inside(names)}
         return {
             name: facts.snapshot_id
             for name, facts in found.items()
@@ -326,16 +326,16 @@ class Run:
 
     def _empty(self, names: Iterable[str]) -> tuple[str, ...]:
         """Of these tables, those that nothing was written into yet."""
-        found = {name: self.relation(name) for name in self._inside(names)}
+        found = {name: self.relation(name) for name in self.inside(names)}
         return tuple(n for n, f in found.items() if f and f.kind == "table" and not f.snapshot_id)
 
-    def _inside(self, names: Iterable[str]) -> Iterable[str]:
+    def inside(self, names: Iterable[str]) -> Iterable[str]:
         """``names`` and what the expressions among them read."""
         for name in names:
             yield name
             query = self.compiled.expressions.get(name)
             if query is not None:
-                yield from self._inside(binding.name for binding in query.bindings)
+                yield from self.inside(binding.name for binding in query.bindings)
 
     def _seen(self, names: Iterable[str]) -> dict[str, str]:
         """Which version gave the value of each source that is watched by one."""

@@ -200,15 +200,20 @@ def append_rows(work: Work, frame: DataFrame) -> Outcome:
     def write(staged: Staged) -> Written:
         target = full_name(work.run.catalog.name, *staged.parts)
         metrics = committed(staged, lambda: add(target))
-        if not metrics:
-            # can't be hashed, or a Connect server does not tell what it observed
-            facts = staged_facts(work.run, staged)
-            total, before = facts.total_records, work.record.rows
-            return Written(None if None in (total, before) else total - before, 0, None)  # type: ignore[operator]
         count, first, second = content_hash.combine(metrics)
+        grown = _grown(work, staged)
+        if not metrics or grown not in (None, count):
+            # can't be hashed, a Connect server does not tell what it observed, or it did twice
+            return Written(grown, 0, None)
         return Written(count, 0, (count, first, second))
 
     return _published(work, write)
+
+
+def _grown(work: Work, staged: Staged) -> int | None:
+    """How many rows more there are than before, as the commit counts them; None: it does not."""
+    total, before = staged_facts(work.run, staged).total_records, work.record.rows
+    return None if total is None or before is None else total - before
 
 
 def overwrite_partitions(
@@ -234,10 +239,11 @@ def overwrite_partitions(
     def write(staged: Staged) -> Written:
         target = full_name(work.run.catalog.name, *staged.parts)
         metrics = committed(staged, lambda: overwrite(target))
-        if not metrics:
-            told = work.session.table(target).where(condition).selectExpr(*aggregates).first()
-            metrics = told.asDict() if told is not None else {}
         come = content_hash.combine(metrics)
+        if not metrics or _grown(work, staged) not in (None, come[0] - gone[0]):
+            # not observed, or twice: rows that are put in order are read once more before
+            told = work.session.table(target).where(condition).selectExpr(*aggregates).first()
+            come = content_hash.combine(told.asDict() if told is not None else {})
         if come == gone:
             return Written(0, 0, None)
         sums = (come[0] - gone[0], come[1] - gone[1], come[2] - gone[2])

@@ -9,7 +9,7 @@ import msgspec
 from sqb.execution.reading import is_view
 from sqb.execution.run import Run
 from sqb.freshness.files import Listing
-from sqb.identity.data_id import UNKNOWN, has_no_rows, source_schema
+from sqb.identity.data_id import UNKNOWN, has_no_rows, observed_value, source_schema
 from sqb.lake.metadata import Column, TableFacts, schema_hash
 from sqb.lake.types import spark_type
 from sqb.lake.versions import Snapshot
@@ -78,13 +78,13 @@ def source_of(
     fresh: bool = False,
 ) -> Source:
     """One table with what happened to it; what a plan reads of it must be what it was."""
-    facts, state = run.relation(name), run.state(name)
+    facts = run.relation(name)
     then = as_it_was(run, record, name)
     if fresh and then is None:
         at = facts.snapshot_id if facts is not None else None
         return Source(name, columns, TableChange("none", at, at), facts, readable=True)
     if facts is None or facts.kind != "table":
-        if record.read().get(name) == state.data != UNKNOWN:
+        if unmoved(run, record, name):
             return Source(name, columns, TableChange("none", None, None))
         if added_files(run, record, name) is not None:
             return Source(name, columns, TableChange("files", None, None, added_rows=None))
@@ -115,6 +115,20 @@ def source_of(
     if parts is not None:
         change = limited(change, parts)
     return Source(name, columns, change, facts, readable, parts)
+
+
+def unmoved(run: Run, record: Record, name: str) -> bool:
+    """Are the rows of a source without versions what a record read of it, for sure?
+
+    One that is watched by a value may have other rows while that stands still.
+    """
+    data = record.read().get(name, "")
+    if data in (UNKNOWN, "") or data != run.state(name).data:
+        return False
+    if observed_value(data) is None:
+        return True
+    files = added_files(run, record, name)
+    return files is not None and not files[1].files
 
 
 class Then(msgspec.Struct, frozen=True):

@@ -59,6 +59,7 @@ def write_table(
     """
     expected = run.expected(name)
     schema: dict[str, Any] = frame.schema.jsonValue()
+    refuse_twice(name, frame.columns)
     # refuses what Iceberg can't hold before anything is staged
     shape = Shape(stored_columns(schema), layout.partitioned_by, layout.sorted_by)
     refuse_layout(name, shape)
@@ -193,6 +194,18 @@ def _replace(
         session.sql(" ".join(clauses))
     finally:
         session.catalog.dropTempView(view)
+
+
+def refuse_twice(name: str, columns: Sequence[str]) -> None:
+    """Raise if two columns of a query have one name."""
+    twice = next((column for column in columns if columns.count(column) > 1), None)
+    if twice is not None:
+        raise SqbError(
+            "X001",
+            f"the query of `{name}` gives two columns named `{twice}`",
+            help="give one of them another name with AS",
+            exit_code=1,
+        )
 
 
 def refuse_layout(name: str, shape: Shape) -> None:

@@ -42,6 +42,15 @@ class Listing(msgspec.Struct, frozen=True):
         """What tells each file from any other, in a few letters; in the order of the files."""
         return [blake2b(self._told(file), digest_size=8).hexdigest() for file in self.files]
 
+    def partitions(self) -> dict[tuple[str, ...], str]:
+        """The columns that folder names give, each way with the first file that lies so."""
+        found: dict[tuple[str, ...], str] = {}
+        for file in self.files:
+            folders = Path(os.path.relpath(file.path, self.base)).parts[:-1]
+            keys = tuple(folder.split("=", 1)[0] for folder in folders if "=" in folder)
+            found.setdefault(keys, file.path)
+        return found
+
     def since(self, marks: Collection[str]) -> tuple[Listing, Listing] | None:
         """The files that were there and those that came; None if one of ``marks`` is gone."""
         pairs = list(zip(self.files, self.marks(), strict=True))

@@ -19,9 +19,9 @@ from sqb.execution.files import bind_files, release_files
 from sqb.execution.kinds.build import kind_in
 from sqb.execution.reading import files_read, statement
 from sqb.execution.run import Run
+from sqb.execution.source_changes import unmoved
 from sqb.execution.statement import pinned
 from sqb.execution.table import columns_id
-from sqb.identity.data_id import UNKNOWN
 from sqb.lake.metadata import TableFacts
 from sqb.refresh.reasons import RULES
 from sqb.state.record import Record
@@ -151,7 +151,7 @@ def _then(run: Run, name: str, record: Record) -> Run:
         versioned = facts is not None and facts.kind == "table"
         if versioned or data.startswith(("v:", "e:")):
             continue
-        if run.state(source).data in (UNKNOWN, "") or run.state(source).data != data:
+        if not unmoved(run, record, source):
             raise _NotComparableError(f"{source} has no versions and may be another one now")
     return _AsRecorded(run, record)
 

@@ -14,7 +14,7 @@ from sqb.execution.files import check_unchanged
 from sqb.execution.outcome import Layout
 from sqb.execution.run import Run
 from sqb.execution.signed_write import Work
-from sqb.execution.table import stored_columns
+from sqb.execution.table import refuse_twice, stored_columns
 from sqb.execution.unfinished import as_recorded
 from sqb.identity.constants import CLOCK, clock
 from sqb.identity.data_id import InputState
@@ -78,6 +78,7 @@ class Job(msgspec.Struct, frozen=True):
     def rows(self) -> DataFrame:
         """All rows of the query, not computed yet."""
         frame = self.session.sql(self.sent.text)
+        refuse_twice(self.name, frame.columns)
         _refuse_names(self, frame.columns)
         return frame
 
