@@ -70,17 +70,26 @@ def test_sizes_are_summed_and_unknown_ones_stay_unknown() -> None:
         # marked as deleted in files that stay: nobody counts those
         ([("append", 5, 0), ("overwrite", 1, 0)], 1, 2, True),
         ([("append", 5, 0), ("overwrite", None, None)], 1, 2, True),
-        ([("append", 5, 0), ("append", 5, 0)], 2, 1, True),  # rolled back
+        ([("append", 5, 0), ("append", 5, 0)], 2, 1, False),  # rolled back
+        ([("append", 5, 0), ("delete", 0, 2)], 2, 1, True),
+        ([("append", 5, 0), ("overwrite", None, None)], 2, 1, True),
         ([("append", 5, 0)], 1, None, False),  # made anew, empty
     ],
 )
 def test_whether_rows_came_is_told_by_each_commit(
     commits: list[tuple[str, int | None, int | None]], old: int, new: int | None, grown: bool
 ) -> None:
-    known = {
-        number: Snapshot(number, number - 1 or None, operation, added_rows=come, removed_rows=gone)
-        for number, (operation, come, gone) in enumerate(commits, 1)
-    }
+    known, total = dict[int, Snapshot](), 0
+    for number, (operation, come, gone) in enumerate(commits, 1):
+        total += (come or 0) - (gone or 0)
+        known[number] = Snapshot(
+            number,
+            number - 1 or None,
+            operation,
+            added_rows=come,
+            removed_rows=gone,
+            rows=None if come is None else total,
+        )
     assert may_have_grown(known, table_change(known, old, new)) is grown
 
 

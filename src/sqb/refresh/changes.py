@@ -87,7 +87,9 @@ def may_have_grown(snapshots: Mapping[int, Snapshot], change: TableChange) -> bo
         return False
     path = _path(snapshots, change.old, change.new)
     if path is None:
-        return True
+        then, now = snapshots.get(change.old or -1), snapshots.get(change.new)
+        totals = (then.rows if then else None, now.rows if now else None)
+        return totals[0] is None or totals[1] is None or totals[1] > totals[0]
     counts = ((s.added_rows, s.removed_rows) for s in path if s.operation != "replace")
     return any(come is None or gone is None or come > gone for come, gone in counts)
 
