@@ -15,6 +15,7 @@ from sqb.errors import SqbError
 from sqb.execution.change_sets import Bound
 from sqb.execution.content_hash import quote
 from sqb.execution.kinds.telling import foretold
+from sqb.execution.reading import definition
 from sqb.execution.run import Run
 from sqb.execution.sizes import is_small, sizes_of
 from sqb.execution.source_changes import Source, column_types, old_versions, sources_of
@@ -112,7 +113,8 @@ def foresee(run: Run, node: PlannedNode, work: Collection[str]) -> Foreseen:
 def _foreseen(run: Run, node: PlannedNode) -> Foreseen:
     name, mode = node.name, run.refresh_of(node.name)
     record, base = run.situation.recorded.get(name), run.situation.relations.get(name)
-    refuse(node.reason, record, mode, run.catalog.mode, run.input_states(name))
+    now = definition(run, name)
+    refuse(node.reason, record, mode, run.catalog.mode, run.input_states(name), now)
     if record is None or base is None or not untouched(record, base):
         raise Refused("TARGET_MODIFIED_OUTSIDE", "the table was written by someone else")
     plan = understand(run, name, record.clock, _ask)

@@ -15,7 +15,7 @@ from sqb.execution.files import bind_files, release_files
 from sqb.execution.kinds.build import build_kind, guard_history, kind_in
 from sqb.execution.kinds.job import Job
 from sqb.execution.outcome import Layout, Outcome
-from sqb.execution.reading import files_read, statement, view_statement
+from sqb.execution.reading import definition, files_read, statement, view_statement
 from sqb.execution.rows import RowRefresh, refresh_rows
 from sqb.execution.run import Published, Run
 from sqb.execution.seed import build_seed
@@ -78,6 +78,10 @@ def amend(run: Run, name: str, states: dict[str, InputState]) -> Outcome:
     record = msgspec.structs.replace(
         record,
         kept=before.kept,
+        texts=before.texts,
+        places=before.places,
+        clock=before.clock,
+        rules=before.rules,
         snapshot=before.snapshot,
         seen=record.seen | {n: before.seen[n] for n in unread if n in before.seen},
         pins=_kept(record.pins, before.pins, unread),
@@ -110,6 +114,7 @@ def build_node(
             sent = view_statement(run, name)
             return build_view(run, session, name, states)
         layout = layout_of(run, name)
+        run.definitions[name] = definition(run, name)
         sent = statement(run, name)
         files = files_read(run, name)
         bind_files(session, run.sources, files)

@@ -16,11 +16,13 @@ from sqb.compile.compiler import names_of
 from sqb.compile.nodes import Query
 from sqb.compile.resolve import rebind
 from sqb.execution.content_hash import quote
-from sqb.execution.run import Run
+from sqb.execution.run import Definition, Run
 from sqb.execution.sources import files_below
 from sqb.execution.statement import render
+from sqb.hashing import digest
 from sqb.sql.analysis import BoundConstant
 from sqb.sql.splice import Spliced
+from sqb.sql.tokens import canonical
 from sqb.state.definition import unpack
 
 #: SQL that reads an input, and whether it is a sub-select.
@@ -90,6 +92,21 @@ def queries_read(run: Run, name: str) -> list[Query]:
 
     visit(own(run, name))
     return found
+
+
+def definition(run: Run, name: str) -> Definition:
+    """What the rows of a model follow from, data aside, as far as it is seen through.
+
+    A view may stand as it was though one below it was edited, and a name in a query may be the
+    name of another table by now.
+    """
+    texts, places = list[str](), list[str]()
+    for query in queries_read(run, name):
+        texts.append(canonical(query.sql))
+        texts += [binding.name for binding in query.bindings if is_view(run, binding.name)]
+        for binding in query.bindings:
+            places.append("" if is_view(run, binding.name) else run.stands(binding.name))
+    return Definition(digest(*texts)[:32], digest(*places)[:32])
 
 
 def volatile(run: Run, name: str) -> frozenset[str]:

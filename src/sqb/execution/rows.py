@@ -205,7 +205,8 @@ class RowRefresh:
 
     def gate(self, record: Record | None) -> None:
         """Raise ``Refused`` if the table must not be refreshed by rows whatever its query is."""
-        refuse(self.node.reason, record, self.mode, self.run.catalog.mode, self.states)
+        now = self.run.definitions[self.name]
+        refuse(self.node.reason, record, self.mode, self.run.catalog.mode, self.states, now)
 
     def plan(self, record: Record) -> Plan:
         """The query, with the constants that it was run with before."""

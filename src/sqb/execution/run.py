@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -51,6 +51,13 @@ class Published(msgspec.Struct, frozen=True):
     record: Record
 
 
+class Definition(NamedTuple):
+    """What a table's rows follow from, data aside: a hash of all texts, one of what they name."""
+
+    texts: str = ""
+    places: str = ""
+
+
 class Run:
     """A build: its plan's facts, its pins, and what came out so far."""
 
@@ -88,6 +95,8 @@ class Run:
         self.accounts: dict[str, Account] = {}
         #: What records say of rows that a node's query does not give back.
         self.kept: dict[str, str] = {}
+        #: What the tables that are built follow from, data aside.
+        self.definitions: dict[str, Definition] = {}
         self._tolerant = {n: s for n, s in situation.sightings.items() if s.tolerance is not None}
         self._published: dict[str, Published] = {}
         self._files: dict[tuple[str, ...], list[Files] | None] = {}
@@ -184,6 +193,11 @@ class Run:
         expected = self.expected(name)
         return full_name(self.catalog.name, expected.namespace, expected.relation)
 
+    def stands(self, name: str) -> str:
+        """Where the rows of a node or source are, for telling that a name means another table."""
+        known = self.situation.expected.get(name)
+        return known.place if known is not None else self.sources.stands(name)
+
     def readers(self, name: str, version: int | None) -> int:
         """How many nodes of this run's work read a table, and read this version of it last."""
         records = (self.situation.recorded.get(node) for node in self.work)
@@ -271,7 +285,7 @@ class Run:
         # what another query took says nothing of this one
         last = before if before is not None and before.query == expected.query else None
         spent, refreshes = (last.spent, last.refreshes) if last is not None else ((), 0)
-        account = self.accounts.get(name)
+        account, definition = self.accounts.get(name), self.definitions.get(name, Definition())
         if account is not None:
             spent = remembered(spent, account.spent(self.id, self._bytes(pins), rows))
             refreshes = 0 if account.way == "full" else refreshes + (account.way != "skip")
@@ -303,10 +317,12 @@ class Run:
             owner=owner_of(self.config),
             clock=dict(self.situation.constants),
             rules=RULES,
-            files=self.sources.marks([*states, *through]),
+            files=self.sources.marks(self.inside([*states, *through])),
             spent=spent,
             refreshes=refreshes,
             kept=self.kept.get(name, ""),
+            texts=definition.texts,
+            places=definition.places,
         )
 
     def _bytes(self, names: Iterable[str]) -> int | None:

@@ -230,9 +230,10 @@ def added_files(run: Run, record: Record, name: str) -> tuple[Listing, Listing] 
     listing, marks = run.sources.listings.get(name), record.files.get(name)
     if listing is None or marks is None:
         return None
-    # how files are read must be the same, too
-    way = record.read().get(name, "").split(":")[:2]
-    return listing.since(set(marks)) if run.state(name).data.split(":")[:2] == way else None
+    # how files are read must be the same, too; inside an expression its definition tells
+    data, now = record.read().get(name), run.state(name).data
+    same = data is None or data.split(":")[:2] == now.split(":")[:2]
+    return listing.since(set(marks)) if same else None
 
 
 def _same_columns(

@@ -139,6 +139,14 @@ class SourceLook:
         """The full name of a source that is a table."""
         return _table(self.compiled.sources.get(name) or self._former[name], self.catalog)
 
+    def stands(self, name: str) -> str:
+        """Where a source's rows are, and how they are read."""
+        source = self.compiled.sources.get(name) or self._former.get(name)
+        if source is None:
+            return name
+        spec = msgspec.json.encode(source.files, order="sorted").decode() if source.files else ""
+        return f"{'' if source.expression is not None else source.place}{spec}"
+
     # What is there
 
     def physical(self, name: str) -> Physical:

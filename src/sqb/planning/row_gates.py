@@ -31,12 +31,14 @@ def refuse(
     mode: str,
     publish_mode: str | None,
     states: Mapping[str, InputState],
+    definition: tuple[str, str],
     *,
     forward: bool = False,
 ) -> None:
     """Raise ``Refused`` if the table must be rebuilt whatever its query is.
 
-    ``forward``: that its definition is another is no reason.
+    ``definition`` are the texts and places that it follows from now. ``forward``: that they are
+    others is no reason.
     """
     if reason in _REASONS:
         raise Refused(*_REASONS[reason])
@@ -57,5 +59,8 @@ def refuse(
             raise Refused("DEFINITION_CHANGED", f"{item.name} is of another kind")
         if viewed and item.version != state.version:
             raise Refused("DEFINITION_CHANGED", f"the view {item.name} is another")
-        if item.data.startswith("e:") and item.schema != state.schema:
-            raise Refused("DEFINITION_CHANGED", f"the expression of {item.name} is another")
+    texts, places = definition
+    if record.texts != texts:
+        raise Refused("DEFINITION_CHANGED", "a view or an expression that it reads is another")
+    if record.places != places:
+        raise Refused("DEFINITION_CHANGED", "a name in its query means another table")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 #: The version of the rules: a table that was made under other ones is rebuilt when it is stale.
-RULES = "2"
+RULES = "3"
 
 
 #: Every code with what it means; they are stored, so none is renamed.

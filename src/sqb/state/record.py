@@ -67,9 +67,10 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     ``files`` a mark for each file of a source whose files never change. ``spent`` has its last
     runs, the newest last; ``refreshes`` counts those by rows since the last rebuild. ``kept`` says
     that it holds rows that its query does not give back: ``history``, or ``forward`` where an
-    older definition made them. ``ts`` is in microseconds since the epoch. What dbt built has its
-    ``hashes``, so that another sense of identity finds it as current as this one; a test of dbt has
-    the ``outcome`` that its last run had.
+    older definition made them. ``texts`` is a hash of its query with all that it sees through, and
+    ``places`` one of where the tables are that these read. ``ts`` is in microseconds since the
+    epoch. What dbt built has its ``hashes``, so that another sense of identity finds it as current
+    as this one; a test of dbt has the ``outcome`` that its last run had.
     """
 
     node: str
@@ -101,6 +102,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     spent: tuple[Spent, ...] = ()
     refreshes: int = 0
     kept: str = ""
+    texts: str = ""
+    places: str = ""
     hashes: Hashes | None = None
     outcome: str = ""
 

@@ -17,7 +17,7 @@ from sqb.execution.comparing import as_stored, comparable, content_of, differenc
 from sqb.execution.failures import explain
 from sqb.execution.files import bind_files, release_files
 from sqb.execution.kinds.build import kind_in
-from sqb.execution.reading import files_read, statement
+from sqb.execution.reading import definition, files_read, statement
 from sqb.execution.run import Run
 from sqb.execution.source_changes import unmoved
 from sqb.execution.statement import pinned
@@ -146,6 +146,8 @@ def _then(run: Run, name: str, record: Record) -> Run:
         now, before = defined.get(item.data[:2], ("", ""))
         if now != before:
             raise _NotComparableError(f"{item.name} is defined in another way now")
+    if (record.texts, record.places) != definition(run, name):
+        raise _NotComparableError("what it reads is defined in another way now")
     for source, data in record.read().items():
         facts = run.relation(source)
         versioned = facts is not None and facts.kind == "table"

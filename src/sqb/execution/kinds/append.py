@@ -165,9 +165,8 @@ class AppendRefresh(RowRefresh):
         self.by_chance: tuple[PlanWarning, ...] = ()
 
     def gate(self, record: Record | None) -> None:
-        refuse(
-            "source_changed", record, self.mode, self.run.catalog.mode, self.states, forward=True
-        )
+        mode, now = self.run.catalog.mode, self.run.definitions[self.name]
+        refuse("source_changed", record, self.mode, mode, self.states, now, forward=True)
 
     def plan(self, record: Record) -> Plan:  # noqa: ARG002 - the constants of this run alone
         return at_moment(self.run, self.name, self.job.moment, self._ask)

@@ -90,17 +90,8 @@ def _whole(job: Job) -> Strategy:
 
 def _views_moved(job: Job) -> bool:
     """Is a view or an expression that it reads another than the one it was built from?"""
-    for item in job.run.situation.recorded[job.name].inputs:
-        state = job.states.get(item.name)
-        if state is None:
-            return True
-        if state.data.startswith("v:") and not item.data.startswith("v:"):
-            return True
-        defined = {"v:": (state.version, item.version), "e:": (state.schema, item.schema)}
-        now, before = defined.get(item.data[:2], ("", ""))
-        if now != before:
-            return True
-    return False
+    before, now = job.run.situation.recorded[job.name], job.run.definitions[job.name]
+    return before.texts != now.texts
 
 
 def _same_rows(job: Job) -> bool:

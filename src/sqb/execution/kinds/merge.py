@@ -136,8 +136,8 @@ class MergeRefresh(RowRefresh):
     def gate(self, record: Record | None) -> None:
         forced = self.job.kind.keeps and self.node.reason == "forced"
         reason = "source_changed" if self.job.forward and not forced else self.node.reason
-        mode = self.run.catalog.mode
-        refuse(reason, record, self.mode, mode, self.states, forward=self.job.forward)
+        mode, now = self.run.catalog.mode, self.run.definitions[self.name]
+        refuse(reason, record, self.mode, mode, self.states, now, forward=self.job.forward)
 
     def weigh(self, work: Work, plan: Plan, sources: Mapping[str, Source]) -> None:
         if not self.job.kind.keeps:
