@@ -623,6 +623,65 @@ def test_a_table_above_a_log_may_become_a_view(bench: Workbench) -> None:
     assert (counts(node), node.warnings) == ((1, 0, 5), ())
 
 
+def test_tables_and_views_above_a_log_change_places_wherever_they_stand(bench: Workbench) -> None:
+    view = "MODEL (materialized view);\n"
+    query = "SELECT id, count(*) AS n FROM {raw}.t GROUP BY id"
+    source(bench, "t", "id INT", "(1)")
+
+    def stand(table: str, other: str, more: str = "") -> None:
+        """Which of them are tables."""
+        bench.model("one", table + query)  # behind a view
+        bench.model("two", table + query)  # behind another of its like
+        bench.model("second", table + "SELECT id, n FROM two")
+        bench.model("third", other + query)  # behind a view that names it
+        bench.model("fourth", (other or more) + query)  # with groups of its own
+
+    stand("", view)
+    for name, parent in (("v_one", "one"), ("v_third", "third"), ("v_fourth", "fourth")):
+        bench.model(name, f"{view}SELECT id, n FROM {parent}")
+    logs = {"one": "v_one", "two": "second", "three": "v_third", "four": "v_fourth"}
+    for name, parent in logs.items():
+        bench.model(f"log_{name}", f"MODEL (materialized append);\nSELECT id FROM {parent}")
+    bench.build()
+    state = "MODEL (row_state auto);\n"
+    for number, tables in ((2, (view, "", state)), (4, ("", view)), (6, (view, "", state))):
+        insert(bench, "t", f"({number})")
+        stand(*tables)
+        result = bench.build()
+        ended = {n.name: n for n in result.nodes}
+        insert(bench, "t", f"({number + 1})")
+        bench.build()
+        for name in logs:
+            node = ended[f"log_{name}"]
+            assert (node.error, node.warnings) == (None, ()), node
+            assert bench.rows(f"log_{name}") == [(n,) for n in range(1, number + 2)], name
+    assert bench.told() == {}
+
+
+def test_a_log_stops_where_nobody_knows_what_it_read_in_what_is_a_view_by_now(
+    bench: Workbench,
+) -> None:
+    source(bench, "t", "id INT", "(1)")
+    both = "SELECT 1 AS w, id FROM {s} UNION ALL SELECT 2 AS w, id FROM {{raw}}.t"
+    bench.model("alone", "MODEL (materialized append);\nSELECT id FROM s")
+    bench.model("both", f"MODEL (materialized append);\n{both}".format(s="s3"))
+    bench.model("later", "MODEL (materialized append);\nSELECT id FROM s2")
+    header = "MODEL (materialized merge, unique_key [w, id], deletes keep);\n"
+    bench.model("kept", header + both.format(s="s3"))
+    for name in ("s", "s2", "s3"):
+        bench.model(name, "SELECT id FROM {raw}.t")
+    bench.build()
+    insert(bench, "t", "(2)")
+    bench.build("both", "kept", "s2")  # what s3 holds is older than what they read
+    for name in ("s", "s2", "s3"):
+        bench.model(name, "MODEL (materialized view);\nSELECT id FROM {raw}.t")
+    bench.build("s")
+    result = bench.build()
+    errors = {n.name: n.error and n.error["code"] for n in result.nodes if n.error}
+    assert errors == dict.fromkeys(("alone", "both", "later"), "X008")
+    assert bench.rows("kept") == [(1, 1), (1, 2), (2, 1), (2, 2)]
+
+
 def test_a_key_proves_nothing_before_it_was_built(bench: Workbench) -> None:
     source(bench, "t", "id INT", "(1)", "(2)")
     source(bench, "r", "id INT, r INT, name STRING", "(1, 1, 'a')", "(2, 1, 'b')")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from sqb.execution.reading import is_view
+from sqb.execution.reading import is_view, tables_read
 from sqb.execution.run import Run
 from sqb.freshness.files import Listing
 from sqb.identity.data_id import UNKNOWN, has_no_rows, observed_value, source_schema
@@ -79,7 +79,11 @@ def source_of(
 ) -> Source:
     """One table with what happened to it; what a plan reads of it must be what it was."""
     facts = run.relation(name)
+    if was_view(run, record, name):
+        raise Refused("DEFINITION_CHANGED", f"{name} was a view before")
     then = as_it_was(run, record, name)
+    if then is not None and then.untold:
+        return Source(name, columns, TableChange("unknown", None, None, then.untold), facts)
     if fresh and then is None:
         at = facts.snapshot_id if facts is not None else None
         return Source(name, columns, TableChange("none", at, at), facts, readable=True)
@@ -89,8 +93,6 @@ def source_of(
         if added_files(run, record, name) is not None:
             return Source(name, columns, TableChange("files", None, None, added_rows=None))
         return Source(name, columns, TableChange("unknown", None, None, _unversioned(run, name)))
-    if record.read().get(name, "").startswith("v:"):
-        raise Refused("DEFINITION_CHANGED", f"{name} was a view before")
     if then is None:
         # not read before, or not known as what
         raise Refused("DEFINITION_CHANGED", f"{name} was not read before")
@@ -132,11 +134,35 @@ def unmoved(run: Run, record: Record, name: str) -> bool:
 
 
 class Then(msgspec.Struct, frozen=True):
-    """A table as a record read it: its data id, its version, or that it was ``empty``."""
+    """A table as a record read it: its data id, its version, or that it was ``empty``.
+
+    ``untold``: it was read, and why nobody knows at which version.
+    """
 
     data: str
     pin: int | None
     empty: bool
+    untold: str = ""
+
+
+def was_view(run: Run, record: Record, name: str) -> bool:
+    """Did a record see through a model that is a table by now?
+
+    Views that lie behind views are not in a record: they, or what reads them, tell it themselves.
+    """
+    model = run.compiled.models.get(name)
+    if model is None or is_view(run, name):
+        return False
+    if model.settings.state_of:
+        return was_view(run, record, model.settings.state_of)
+    read, known = record.read(), run.situation.recorded
+    if name in read or name in record.pins:
+        return read.get(name, "").startswith("v:")
+    before = known.get(name)
+    if before is not None and before.materialized == "view":
+        return True
+    readers = (one.consumed().get(name) for one in known.values() if one.materialized == "view")
+    return any(item is not None and item.data.startswith("v:") for item in readers)
 
 
 def as_it_was(run: Run, record: Record, name: str) -> Then | None:
@@ -145,6 +171,22 @@ def as_it_was(run: Run, record: Record, name: str) -> Then | None:
     A source may be declared, renamed or no longer declared: its table is the same. And what was
     read as a table of its own may be a view by now, over tables that are known to it.
     """
+    direct = _by_name(run, record, name)
+    found = [] if direct is None else [direct]
+    for table, data in record.read().items():
+        if data.startswith("v:") or not is_view(run, table):
+            continue
+        if name in tables_read(run, table, below=table):
+            found += _behind(run, table, data, name)
+    told = {(then.pin, then.empty, then.untold) for then in found}
+    if len(told) > 1:
+        why = "it was read at several versions, of which one was behind what is a view by now"
+        return msgspec.structs.replace(found[0], untold=why)
+    return found[0] if found else None
+
+
+def _by_name(run: Run, record: Record, name: str) -> Then | None:
+    """A table that a record names itself, perhaps in another way."""
     facts = run.relation(name)
     read = record.read()
     if facts is not None and facts.kind == "table" and not _is(run, record, name, name, facts):
@@ -154,13 +196,20 @@ def as_it_was(run: Run, record: Record, name: str) -> Then | None:
             return _then(record, same, facts)
     if name in record.pins or name in read:
         return _then(record, name, facts)
-    for item in record.inputs:
-        before = run.situation.recorded.get(item.name)
-        if before is None or before.materialized == "view" or before.data != item.data:
-            continue
-        if is_view(run, item.name) and name in {**before.pins, **before.read()}:
-            return _then(before, name, facts)
     return None
+
+
+def _behind(run: Run, view: str, data: str, name: str) -> list[Then]:
+    """What was read of a table inside of what was one of its own, and is a view by now."""
+    before = run.situation.recorded.get(view)
+    if before is not None and before.materialized != "view" and before.data == data:
+        then = as_it_was(run, before, name)
+        if then is not None:
+            return [then]
+        if before.query != run.expected(view).query:
+            return []  # an edited query reads it for the first time
+    why = f"`{view}`, which was read as a table, is a view by now, and what it was made of is gone"
+    return [Then("", None, empty=False, untold=why)]
 
 
 def _is(run: Run, record: Record, known: str, name: str, facts: TableFacts) -> bool:

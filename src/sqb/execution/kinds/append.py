@@ -20,7 +20,7 @@ from sqb.execution.rows import RowRefresh, refresh_rows
 from sqb.execution.run import Run
 from sqb.execution.signed_write import Alter, Change, Work, measured, write_change
 from sqb.execution.sizes import sizes_of
-from sqb.execution.source_changes import Source, as_it_was, source_of, sources_of
+from sqb.execution.source_changes import Source, as_it_was, source_of, sources_of, was_view
 from sqb.execution.statement import projected
 from sqb.execution.steps import Steps, kinds_of
 from sqb.execution.table import write_table
@@ -113,7 +113,11 @@ def _not_read_before(job: Job) -> tuple[PlanWarning, ...]:
     run, record = job.run, job.run.situation.recorded[job.name]
     tables = tables_read(run, job.name) if job.forward else []
     tables = [name for name in tables if name not in run.compiled.expressions]
-    new = [name for name in tables if as_it_was(run, record, name) is None]
+    new = [
+        name
+        for name in tables
+        if as_it_was(run, record, name) is None and not was_view(run, record, name)
+    ]
     if not new:
         return ()
     names = ", ".join(f"`{name}`" for name in new)
@@ -363,7 +367,7 @@ def _tables_then(run: Run, record: Record, name: str) -> tuple[list[str], set[st
     tables: dict[str, None] = {}
     were_views: set[str] = set()
     for table in tables_read(run, name):
-        if table in run.compiled.models and record.read().get(table, "").startswith("v:"):
+        if was_view(run, record, table):
             inner, others = _tables_then(run, record, table)
             tables |= dict.fromkeys(inner)
             were_views |= {table, *others}
