@@ -682,6 +682,26 @@ def test_a_log_stops_where_nobody_knows_what_it_read_in_what_is_a_view_by_now(
     assert bench.rows("kept") == [(1, 1), (1, 2), (2, 1), (2, 2)]
 
 
+def test_a_table_above_a_log_becomes_a_view_over_an_expression(bench: Workbench) -> None:
+    bench.write(
+        "sources/e.yml",
+        "sources:\n  - name: ex\n    expression: SELECT id FROM {raw}.t WHERE id > 0\n",
+    )
+    log(bench, "SELECT id FROM s")
+    bench.model("s", "SELECT id FROM ex")
+    bench.model("h", "MODEL (materialized view);\nSELECT id FROM s")
+    bench.model("over", "MODEL (materialized append);\nSELECT * FROM h")
+    built(bench)
+    bench.model("s", "MODEL (materialized view);\nSELECT id FROM ex")
+    insert(bench, "t", "(3, 30)")
+    node = built(bench)
+    assert (counts(node), node.warnings) == ((1, 0, 4), ())
+    assert bench.rows("over") == bench.rows("m")
+    # what was a view has no versions that could be compared
+    bench.model("h", "MODEL (materialized scd2, unique_key id);\nSELECT DISTINCT id FROM {raw}.t")
+    assert refused(bench, "over")["code"] == "X008"
+
+
 def test_a_key_proves_nothing_before_it_was_built(bench: Workbench) -> None:
     source(bench, "t", "id INT", "(1)", "(2)")
     source(bench, "r", "id INT, r INT, name STRING", "(1, 1, 'a')", "(2, 1, 'b')")

@@ -176,9 +176,10 @@ def as_it_was(run: Run, record: Record, name: str) -> Then | None:
     for table, data in record.read().items():
         if data.startswith("v:") or not is_view(run, table):
             continue
-        if name in tables_read(run, table, below=table):
+        if name in run.inside(tables_read(run, table, below=table)):
             found += _behind(run, table, data, name)
-    told = {(then.pin, then.empty, then.untold) for then in found}
+    # what has no versions is told apart by what it was
+    told = {(then.pin or then.data, then.empty, then.untold) for then in found}
     if len(told) > 1:
         why = "it was read at several versions, of which one was behind what is a view by now"
         return msgspec.structs.replace(found[0], untold=why)

@@ -368,6 +368,8 @@ def _tables_then(run: Run, record: Record, name: str) -> tuple[list[str], set[st
     were_views: set[str] = set()
     for table in tables_read(run, name):
         if was_view(run, record, table):
+            if run.compiled.models[table].settings.materialized == "scd2":
+                raise Lost("HISTORY_GAP", f"`{table}` was a view, and is a history of rows by now")
             inner, others = _tables_then(run, record, table)
             tables |= dict.fromkeys(inner)
             were_views |= {table, *others}
