@@ -173,7 +173,8 @@ class Project(Workspace):
             constants=self.constants(),
             force=force,
             full_refresh=full_refresh,
-            outdated=observed.outdated | compacted(observed.recorded, look.facts),
+            outdated=observed.outdated
+            | compacted(observed.recorded, {**look.facts, **observed.relations}),
             sightings=sightings,
             wanted=above.wanted,
             barred=above.barred,

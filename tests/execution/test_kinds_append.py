@@ -214,6 +214,24 @@ def test_a_log_goes_on_however_often_its_source_was_compacted(bench: Workbench) 
     assert counts(built(bench)) == (1, 0, 4)
 
 
+def test_a_log_goes_on_however_often_a_table_above_it_was_compacted(bench: Workbench) -> None:
+    log(bench, "SELECT id, v FROM s")
+    bench.model("s", LOG)
+    built(bench)
+    option = "options => map('rewrite-all', 'true')"
+    for _ in range(2):
+        bench.sql(f"CALL lake.system.rewrite_data_files(table => '{{dev}}.s', {option})")
+        assert bench.told() == {}
+    assert not bench.project().plan().rerecord
+    bench.sql(
+        "CALL lake.system.expire_snapshots(table => '{dev}.s', retain_last => 1, "
+        "older_than => TIMESTAMP '2099-01-01')"
+    )
+    insert(bench, "t", "(3, 30)")
+    assert counts(built(bench)) == (1, 0, 4)
+    assert bench.told() == {}
+
+
 def test_a_log_whose_rows_are_never_the_same_is_refused_at_once(bench: Workbench) -> None:
     log(bench, "SELECT id, uuid() AS u FROM {raw}.t")
     error = refused(bench)

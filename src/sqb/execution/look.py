@@ -83,17 +83,17 @@ def look(
     return msgspec.structs.replace(observed, recorded=translated, outdated=outdated)
 
 
-def compacted(recorded: Mapping[str, Record], sources: Mapping[str, TableFacts]) -> frozenset[str]:
-    """The logs that were last told of a version of a source which is not its newest.
+def compacted(recorded: Mapping[str, Record], tables: Mapping[str, TableFacts]) -> frozenset[str]:
+    """The logs that were last told of a version of a table which is not its newest.
 
     If they are current, it was only compacted since. They can't do without the version that they
     go on from, so it should be one that is there for long.
     """
     found: set[str] = set()
     for name, record in recorded.items():
-        for source, pin in record.pins.items() if record.materialized == "append" else ():
-            facts = sources.get(source)
-            if facts is not None and facts.snapshot_id != pin and source not in record.seen:
+        for table, pin in record.pins.items() if record.materialized == "append" else ():
+            facts = tables.get(table)
+            if facts is not None and facts.snapshot_id != pin and table not in record.seen:
                 found.add(name)
     return frozenset(found)
 
