@@ -133,6 +133,8 @@ TRAPS = {
     # an order below what depends on it
     "ordered_list": "SELECT g, collect_list(id) AS ids"
     " FROM (SELECT g, id FROM raw.t ORDER BY id DESC) q GROUP BY g",
+    # rows that can't be hashed, added
+    "map_added": "SELECT id, map('g', g) AS m FROM raw.q",
     # values that look like something else
     "variables": "SELECT x, count(*) AS n, max(v) AS most FROM raw.t GROUP BY x",
 }

@@ -200,12 +200,12 @@ def append_rows(work: Work, frame: DataFrame) -> Outcome:
     def write(staged: Staged) -> Written:
         target = full_name(work.run.catalog.name, *staged.parts)
         metrics = committed(staged, lambda: add(target))
-        count, first, second = content_hash.combine(metrics)
         grown = _grown(work, staged)
-        if not metrics or grown not in (None, count):
+        come = content_hash.combine(metrics) if metrics else None
+        if come is None or grown not in (None, come[0]):
             # can't be hashed, a Connect server does not tell what it observed, or it did twice
             return Written(grown, 0, None)
-        return Written(count, 0, (count, first, second))
+        return Written(come[0], 0, come)
 
     return _published(work, write)
 
@@ -239,8 +239,8 @@ def overwrite_partitions(
     def write(staged: Staged) -> Written:
         target = full_name(work.run.catalog.name, *staged.parts)
         metrics = committed(staged, lambda: overwrite(target))
-        come = content_hash.combine(metrics)
-        if not metrics or _grown(work, staged) not in (None, come[0] - gone[0]):
+        come = content_hash.combine(metrics) if metrics else None
+        if come is None or _grown(work, staged) not in (None, come[0] - gone[0]):
             # not observed, or twice: rows that are put in order are read once more before
             told = work.session.table(target).where(condition).selectExpr(*aggregates).first()
             come = content_hash.combine(told.asDict() if told is not None else {})
