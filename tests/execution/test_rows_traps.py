@@ -133,6 +133,10 @@ TRAPS = {
     # an order below what depends on it
     "ordered_list": "SELECT g, collect_list(id) AS ids"
     " FROM (SELECT g, id FROM raw.t ORDER BY id DESC) q GROUP BY g",
+    # strings that differ in their case alone
+    "or_of_cases": "SELECT id FROM raw.t WHERE (x = 'N' AND id > 1) OR (x = 'n' AND id < 9)",
+    "raw_strings": "SELECT x, concat(x, r'a') AS one, concat(x, r'A') AS two, count(*) AS n"
+    " FROM raw.t GROUP BY x, concat(x, r'a')",
     # rows that can't be hashed, added
     "map_added": "SELECT id, map('g', g) AS m FROM raw.q",
     # values that look like something else

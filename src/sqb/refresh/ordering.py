@@ -13,7 +13,7 @@ from sqb.refresh.ir import Expr, Order, Top, column, output
 from sqb.refresh.scope import expression
 from sqb.sql.fragments import ColumnUse, Fragment, Unsupported
 from sqb.sql.query import Body, FirstRows, Select
-from sqb.sql.tokens import split
+from sqb.sql.tokens import compared, split
 
 
 def first_rows(sql: str, plan: Plan, body: Body, first: FirstRows) -> Plan:
@@ -57,5 +57,4 @@ def _ordered_by(sql: str, plan: Plan, body: Body, piece: Fragment) -> Expr:
 
 def _words(sql: str, piece: Fragment) -> list[str]:
     """An expression without white space and case, but for what is quoted."""
-    raws = split(sql[piece.start : piece.end]).raws
-    return [raw if raw[:1] in "'\"`" else raw.upper() for raw in raws]
+    return [compared(raw) for raw in split(sql[piece.start : piece.end]).raws]

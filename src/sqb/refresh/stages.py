@@ -11,7 +11,7 @@ from sqb.refresh.scope import Resolve, Scope, by_name, expression
 from sqb.sql.fragments import CallUse, ColumnUse, Fragment, Unsupported
 from sqb.sql.places import places, without_parentheses
 from sqb.sql.query import Conjunct, Item
-from sqb.sql.tokens import split
+from sqb.sql.tokens import compared, split
 
 #: A token of an expression: its text in upper case, or the column it is; and where it stands.
 Atom = tuple["str | Expr", int, int]
@@ -157,9 +157,7 @@ def atoms_of(sql: str, piece: Fragment, scope: Scope) -> list[Atom]:
         if out and start < out[-1][2]:
             continue
         column = next((use for use in uses if use[1] <= start < use[2]), None)
-        raw = sql[start:end]
-        folded = raw if raw[:1] in "'\"`" else raw.upper()
-        out.append(column or (folded, start, end))
+        out.append(column or (compared(sql[start:end]), start, end))
     return out
 
 

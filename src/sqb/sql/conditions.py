@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from sqb.sql.cursor import Cursor
 from sqb.sql.fragments import Fragment, fragment
 from sqb.sql.query import Conjunct, Query
+from sqb.sql.tokens import compared
 
 QUERY_WORDS = ("SELECT", "WITH")
 #: Words that bind less tightly than IN.
@@ -91,7 +92,7 @@ class Conditions(Cursor, ABC):
             inside = part.inner() if part.wrapped() else part
             if inside.count("OR"):
                 return []
-            parts = [(one._words(), one._condition()) for one in inside.split("AND")]
+            parts = [(one._spelled(), one._condition()) for one in inside.split("AND")]
             found.append([(words, own[0]) for words, own in parts if own[0].equal])
         first, *others = found
         return [
@@ -100,6 +101,11 @@ class Conditions(Cursor, ABC):
 
     def _words(self) -> list[str]:
         return [self.word(n) for n in range(self.stop - self.at)]
+
+    def _spelled(self) -> list[str]:
+        """The words with quoted ones as they are: ``'x'`` and ``'X'`` are two strings."""
+        raws = self.tokens.raws[self.at : self.stop]
+        return [compared(raw) for raw in raws]
 
     def _turned(self) -> Conjunct | None:
         """NOT EXISTS and NOT x IN, with as many NOTs and parentheses as there are."""

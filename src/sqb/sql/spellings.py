@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from sqb.sql.fragments import ColumnUse, Fragment
 from sqb.sql.places import without_parentheses
 from sqb.sql.query import Joined, Nested, Relation, Select
-from sqb.sql.tokens import Tokens
+from sqb.sql.tokens import Tokens, compared
 
 
 class Spellings:
@@ -53,8 +53,7 @@ class Spellings:
             if use is not None:
                 out.append((self.column(use), use.start, use.ends[-1]))
             else:
-                word = raw if raw[:1] in "'\"`" else raw.upper()
-                out.append((word, token.start, token.end + 1))
+                out.append((compared(raw), token.start, token.end + 1))
         return out
 
     def plain(self, start: int, end: int) -> tuple[object, ...]:

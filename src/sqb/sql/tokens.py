@@ -51,6 +51,7 @@ _CLAUSES = frozenset(
 _OPERAND_TYPES = frozenset(
     {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.RAW_STRING}
 )
+_QUOTES = frozenset("'\"`")
 _REFERENCE_CALLS = frozenset({"__ref", "__source", "__seed"})
 _TEXT_TYPES = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.IDENTIFIER})
 
@@ -94,6 +95,15 @@ def spoken(raws: list[str], i: int) -> str:
     if i and raws[i - 1] == "." and word.replace("_", "a").isalnum():
         return f"`{word}`"
     return "NOT" if word == "!" else word
+
+
+def compared(raw: str) -> str:
+    """A token by which expressions are compared: in upper case, but for what quotes hold.
+
+    >>> [compared(raw) for raw in ("lower", "'it''s'", "r'a'", "`a`")]
+    ['LOWER', "'it''s'", "r'a'", '`a`']
+    """
+    return raw if raw[-1:] in _QUOTES else raw.upper()
 
 
 @cache
