@@ -137,6 +137,9 @@ TRAPS = {
     "or_of_cases": "SELECT id FROM raw.t WHERE (x = 'N' AND id > 1) OR (x = 'n' AND id < 9)",
     "raw_strings": "SELECT x, concat(x, r'a') AS one, concat(x, r'A') AS two, count(*) AS n"
     " FROM raw.t GROUP BY x, concat(x, r'a')",
+    # functions whose names are quoted
+    "quoted_max": "SELECT `max`(k) AS most FROM raw.t",
+    "quoted_struct": "SELECT id, to_json(`struct`(id, g)) AS j FROM raw.t",
     # rows that can't be hashed, added
     "map_added": "SELECT id, map('g', g) AS m FROM raw.q",
     # values that look like something else

@@ -105,6 +105,8 @@ REFUSED = [
     ("SELECT transform(a, X -> x + 1) AS y FROM t0", "a lambda over x"),
     ("SELECT transform(a, c4 -> c4 + b) AS y FROM t0", "a lambda over c4"),
     ("SELECT a, end FROM t0", "a column named end"),
+    ("SELECT `max`(a) AS m FROM t0", "the function `max`"),
+    ("SELECT a, `explode`(b) AS x FROM t0", "the function `explode`"),
     ("SELECT a, hash(*) AS h FROM t0", "[*] inside an expression"),
     ("SELECT a, count(DISTINCT *) AS n FROM t0 GROUP BY a", "[*] inside an expression"),
     ("SELECT to_json(struct(*)) AS j FROM t0", "[*] inside an expression"),

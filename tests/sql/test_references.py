@@ -90,6 +90,7 @@ def test_aliases_are_seen(sql: str, aliased: list[bool]) -> None:
     [
         ("SELECT current_date(), current_date FROM t", 2, ()),
         ("SELECT t.current_date, 1 AS current_date FROM t", 0, ()),
+        ("SELECT `current_date`(), `current_date`, `rand`() FROM t", 1, ("rand",)),
         ("SELECT now(), rand(), uuid() FROM t", 0, ("now", "rand", "uuid")),
         ("SELECT unix_timestamp(x), now FROM t", 0, ()),
         ("SELECT unix_timestamp() FROM t", 0, ("unix_timestamp",)),

@@ -327,9 +327,13 @@ class _Expression:
         inside = begin
         for i in range(begin, stop):
             name = self.raws[i].lower()
-            if i + 1 >= stop or self.raws[i + 1] != "(" or not name.replace("_", "a").isalnum():
+            if i + 1 >= stop or self.raws[i + 1] != "(":
                 continue
             if any(a <= i <= b for a, b in self.places):
+                continue
+            if name.startswith("`"):  # a name in quotes may be that of any function
+                raise Unsupported(f"the function {name}")
+            if not name.replace("_", "a").isalnum():
                 continue
             if i > begin and self.raws[i - 1] == ".":
                 raise Unsupported(f"the function {name}")

@@ -41,6 +41,8 @@ def moments(tokens: Tokens) -> tuple[tuple[BoundConstant, ...], tuple[str, ...]]
     raws = tokens.raws
     for i, raw in enumerate(raws):
         word = raw.lower()
+        if raws[i + 1 : i + 2] == ["("]:
+            word = word.strip("`")  # a function may be called by a name in quotes
         if word in _WORDS:
             called = raws[i + 1 : i + 3] == ["(", ")"]
             if not _is_function(raws, i, word):
