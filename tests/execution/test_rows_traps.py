@@ -140,6 +140,9 @@ TRAPS = {
     # functions whose names are quoted
     "quoted_max": "SELECT `max`(k) AS most FROM raw.t",
     "quoted_struct": "SELECT id, to_json(`struct`(id, g)) AS j FROM raw.t",
+    # units that are no names
+    "interval_of_less": "SELECT id, at + INTERVAL -1 DAY FROM raw.n",
+    "interval_of_two": "SELECT id, at + INTERVAL 1 DAY 2 HOURS FROM raw.n",
     # rows that can't be hashed, added
     "map_added": "SELECT id, map('g', g) AS m FROM raw.q",
     # values that look like something else

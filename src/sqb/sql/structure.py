@@ -240,11 +240,24 @@ class _Reader(Conditions):
             return False
         if last.upper() in ("END", "NULL", "TRUE", "FALSE") or before.upper() == "TO":
             return False
-        if self.stop - 3 >= self.at and raws[self.stop - 3].upper() == "INTERVAL":
+        if self._ends_interval():
             return False  # its unit
         ends = before in (")", "]") or before[-1:] in "'`\"" or before.upper() in ("END", "NULL")
         plain = before.replace("_", "a").isalnum() and before.upper() not in _OPERATORS
         return ends or plain
+
+    def _ends_interval(self) -> bool:
+        """Is the last token a unit, of INTERVAL -1 DAY or INTERVAL 1 DAY 2 HOURS?"""
+        raws, unit = self.tokens.raws, self.stop - 1
+        while unit - 2 >= self.at and raws[unit].upper().removesuffix("S") in _UNITS:
+            value = unit - 1
+            if not (raws[value][0] in "'\"." or raws[value][0].isdigit()):
+                return False
+            before = value - 2 if raws[value - 1] in ("+", "-") else value - 1
+            if before >= self.at and raws[before].upper() == "INTERVAL":
+                return True
+            unit = before
+        return False
 
     # Groups
 
@@ -424,6 +437,10 @@ _JOIN_KINDS: dict[tuple[str, ...], JoinWord] = {
 }
 _TABLE_WORDS = ("VERSION", "TIMESTAMP", "FOR", "TABLESAMPLE", "PIVOT", "UNPIVOT")
 _NOT_ALIASES = _ENDS | _JOIN_WORDS | frozenset({"ON", "USING", ",", ")", "(", *_TABLE_WORDS})
+_UNITS = frozenset(
+    {"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"}
+    | {"MILLISECOND", "MICROSECOND", "NANOSECOND"}
+)
 _OPERATORS = frozenset(
     {"AND", "OR", "NOT", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "BETWEEN", "DIV", "CASE", "WHEN"}
     | {"THEN", "ELSE", "DISTINCT", "ALL", "DATE", "TIMESTAMP", "INTERVAL", "FROM", "ESCAPE"}
