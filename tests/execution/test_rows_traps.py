@@ -140,6 +140,11 @@ TRAPS = {
     # functions whose names are quoted
     "quoted_max": "SELECT `max`(k) AS most FROM raw.t",
     "quoted_struct": "SELECT id, to_json(`struct`(id, g)) AS j FROM raw.t",
+    # what a string, and a column in parentheses, are called
+    "string_by_itself": "SELECT id, s IN (SELECT s FROM (SELECT 's', k FROM raw.u) q"
+    " WHERE q.k = t.k) AS known FROM raw.t t",
+    "column_in_parentheses": "SELECT t.id FROM raw.t t WHERE t.g IN"
+    " (SELECT id FROM (SELECT (id), k FROM raw.u) q WHERE q.k = t.k)",
     # units that are no names
     "interval_of_less": "SELECT id, at + INTERVAL -1 DAY FROM raw.n",
     "interval_of_two": "SELECT id, at + INTERVAL 1 DAY 2 HOURS FROM raw.n",

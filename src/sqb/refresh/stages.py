@@ -11,7 +11,7 @@ from sqb.refresh.scope import Resolve, Scope, by_name, expression
 from sqb.sql.fragments import CallUse, ColumnUse, Fragment, Unsupported
 from sqb.sql.places import places, without_parentheses
 from sqb.sql.query import Conjunct, Item
-from sqb.sql.tokens import compared, split
+from sqb.sql.tokens import compared, is_string, split
 
 #: A token of an expression: its text in upper case, or the column it is; and where it stands.
 Atom = tuple["str | Expr", int, int]
@@ -167,13 +167,20 @@ def tokens_of(sql: str, piece: Fragment, scope: Scope) -> tuple[str | Expr, ...]
 
 
 def item_name(sql: str, item: Item) -> str:
-    """What a result is called."""
+    """What a result is called: a column or a string by itself, whatever parentheses are around."""
     if item.alias is not None:
         return item.alias
     piece = item.expr
     assert piece is not None
-    if len(piece.columns) == 1 and piece.columns[0].start == piece.start:
+    text = sql[piece.start : piece.end]
+    found = split(text)
+    begin = next((n for n, raw in enumerate(found.raws) if raw != "("), 0)
+    inside = without_parentheses(found.raws)
+    tokens = found.parsed[begin : begin + len(inside)]
+    if len(piece.columns) == 1 and piece.columns[0].start == piece.start + tokens[0].start:
         use = piece.columns[0]
-        if use.ends[-1] == piece.end:
+        if use.ends[-1] == piece.start + tokens[-1].end + 1:
             return use.parts[-1]
-    return sql[piece.start : piece.end]
+    if all(is_string(token) for token in tokens):
+        return "".join(token.text for token in tokens)
+    return text

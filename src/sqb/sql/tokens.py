@@ -106,6 +106,11 @@ def compared(raw: str) -> str:
     return raw if raw[-1:] in _QUOTES else raw.upper()
 
 
+def is_string(token: Token) -> bool:
+    """Is a token a string?"""
+    return token.token_type in (TokenType.STRING, TokenType.RAW_STRING)
+
+
 @cache
 def dialect() -> Dialect:
     """The one dialect object: making it costs more than parsing a model."""
