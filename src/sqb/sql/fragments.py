@@ -196,6 +196,8 @@ def fragment(tokens: Tokens, begin: int, stop: int, read: ReadQuery) -> Fragment
         if isinstance(node, _BARE):
             # a column may be called so, and only where there is none is it the function
             raise Unsupported(node.sql("spark").lower())
+        if isinstance(node, exp.Interval) and not _has_unit(node):
+            raise Unsupported("a column named interval")
         if isinstance(node, exp.Tuple) and not isinstance(node.parent, _LISTED):
             raise Unsupported("a struct in parentheses")
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
@@ -285,6 +287,13 @@ def _parse(text: str) -> exp.Expr:
     return tree
 
 
+def _has_unit(node: exp.Interval) -> bool:
+    """Is it an interval, such as ``INTERVAL 1 DAY`` or ``INTERVAL '1 day 2 hours'``?"""
+    if node.args.get("unit") is not None:
+        return True
+    return isinstance(node.this, exp.Literal) and any(map(str.isalpha, node.name))
+
+
 def _start(use: ColumnUse) -> int:
     return use.start
 
@@ -327,6 +336,8 @@ class _Expression:
         inside = begin
         for i in range(begin, stop):
             name = self.raws[i].lower()
+            if name == "array" and self.raws[i + 1 : i + 2] == ["["]:
+                raise Unsupported("a column named array")
             if i + 1 >= stop or self.raws[i + 1] != "(":
                 continue
             if any(a <= i <= b for a, b in self.places):
