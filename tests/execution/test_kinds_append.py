@@ -676,6 +676,20 @@ def test_tables_and_views_above_a_log_change_places_wherever_they_stand(bench: W
     assert bench.told() == {}
 
 
+def test_a_log_knows_which_views_it_saw_through_whoever_was_built_since(bench: Workbench) -> None:
+    log(bench, "SELECT id FROM outside")
+    header = "MODEL (materialized view);\n"
+    bench.model("inside", f"{header}SELECT id FROM {{raw}}.t")
+    bench.model("outside", f"{header}SELECT id FROM inside")
+    built(bench)
+    bench.model("inside", "SELECT id FROM {raw}.t")
+    insert(bench, "t", "(3, 30)")
+    bench.build("outside", "inside")
+    node = built(bench)
+    assert (counts(node), node.warnings) == ((1, 0, 4), ())
+    assert bench.told() == {}
+
+
 def test_a_log_stops_where_nobody_knows_what_it_read_in_what_is_a_view_by_now(
     bench: Workbench,
 ) -> None:

@@ -359,14 +359,14 @@ class Run:
         return {name: sighting.at for name, sighting in found.items() if sighting and sighting.at}
 
     def _through(self, inputs: Mapping[str, InputState]) -> dict[str, str]:
-        """The tables read through the views among ``inputs``, with what they were."""
+        """What is read through the views among ``inputs``, with what it was: tables and views."""
         out: dict[str, str] = {}
         for name in inputs:
             record = self.record(name) if name in self.situation.expected else None
             if record is None or record.materialized != "view":
                 continue
             below = {item.name: self.state(item.name) for item in record.inputs}
-            out |= {n: s.data for n, s in below.items() if not s.data.startswith("v:")}
+            out |= {n: s.data for n, s in below.items()}
             out |= self._through(below)
         return out
 

@@ -146,23 +146,11 @@ class Then(msgspec.Struct, frozen=True):
 
 
 def was_view(run: Run, record: Record, name: str) -> bool:
-    """Did a record see through a model that is a table by now?
-
-    Views that lie behind views are not in a record: they, or what reads them, tell it themselves.
-    """
+    """Did a record see through a model that is a table by now?"""
     model = run.compiled.models.get(name)
     if model is None or is_view(run, name):
         return False
-    if model.settings.state_of:
-        return was_view(run, record, model.settings.state_of)
-    read, known = record.read(), run.situation.recorded
-    if name in read or name in record.pins:
-        return read.get(name, "").startswith("v:")
-    before = known.get(name)
-    if before is not None and before.materialized == "view":
-        return True
-    readers = (one.consumed().get(name) for one in known.values() if one.materialized == "view")
-    return any(item is not None and item.data.startswith("v:") for item in readers)
+    return record.read().get(model.settings.state_of or name, "").startswith("v:")
 
 
 def as_it_was(run: Run, record: Record, name: str) -> Then | None:

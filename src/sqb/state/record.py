@@ -57,8 +57,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``table`` is the relation's shape (columns, for a view its SQL), so that an ALTER by someone
     else is seen; ``schema`` the hash of its names and types, which readers
-    compare. ``through`` has the data ids of the tables that were read through views, to tell later
-    which of them moved. ``pins`` has the snapshot of every table that was read, also through
+    compare. ``through`` has the data ids of the tables and views that were read through views, to
+    tell later which of them moved. ``pins`` has the snapshot of every table that was read, also through
     views: what a refresh by rows starts from, so upkeep must keep it; ``empty`` are tables that had
     none yet, and so no rows. ``seen`` says of each source
     that is watched by a value which version of it gave the value. ``owner`` names the project and
