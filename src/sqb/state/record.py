@@ -56,11 +56,11 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """One relation's origin. ``snapshot`` and ``uuid`` name the commit it speaks of.
 
     ``table`` is the relation's shape (columns, for a view its SQL), so that an ALTER by someone
-    else is seen; ``schema`` the hash of its names and types, which readers
-    compare. ``through`` has the data ids of the tables and views that were read through views, to
-    tell later which of them moved. ``pins`` has the snapshot of every table that was read, also through
-    views: what a refresh by rows starts from, so upkeep must keep it; ``empty`` are tables that had
-    none yet, and so no rows. ``seen`` says of each source
+    else is seen; ``schema`` the hash of its names and types, which readers compare. ``through`` has
+    the data ids of the tables and views that were read through views, to tell later which of them
+    moved. ``pins`` has the snapshot of every table that was read, also through views: what a
+    refresh by rows starts from, so upkeep must keep it; ``empty`` are tables that had none yet, and
+    so no rows. ``seen`` says of each source
     that is watched by a value which version of it gave the value. ``owner`` names the project and
     the target schema it was built for. ``clock`` has the constants as its queries, and the views
     they see through, found them; ``rules`` the version of the rules of row-level refresh;
