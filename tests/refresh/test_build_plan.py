@@ -105,6 +105,8 @@ REFUSED = [
     ("SELECT transform(a, X -> x + 1) AS y FROM t0", "a lambda over x"),
     ("SELECT transform(a, c4 -> c4 + b) AS y FROM t0", "a lambda over c4"),
     ("SELECT a, end FROM t0", "a column named end"),
+    ("SELECT (t0).a FROM t0", "a field of a column in parentheses"),
+    ("SELECT a FROM t0 x WHERE ((x)).b > 1", "a field of a column in parentheses"),
     ("SELECT interval + 1 AS i FROM t0", "a column named interval"),
     ("SELECT interval - a AS i FROM t0", "a column named interval"),
     ("SELECT array[0] AS i FROM t0", "a column named array"),

@@ -200,6 +200,9 @@ def fragment(tokens: Tokens, begin: int, stop: int, read: ReadQuery) -> Fragment
             raise Unsupported("a column named interval")
         if isinstance(node, exp.Tuple) and not isinstance(node.parent, _LISTED):
             raise Unsupported("a struct in parentheses")
+        if isinstance(node, exp.Dot) and isinstance(node.this.unnest(), exp.Column):
+            # (t).id is t.id to Spark, and t perhaps a relation
+            raise Unsupported("a field of a column in parentheses")
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
             raise Unsupported("* inside an expression")
         if isinstance(node, exp.Lambda):
