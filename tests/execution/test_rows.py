@@ -107,6 +107,17 @@ def test_a_column_that_nobody_reads_changes_nothing(bench: Workbench) -> None:
     assert bench.told() == {}
 
 
+def test_results_may_be_named_by_spark(bench: Workbench) -> None:
+    orders(bench)
+    sql = "SELECT customer, SUM(amount), COUNT(amount), COUNT(*) FROM {raw}.orders GROUP BY 1"
+    bench.model("m", sql)
+    bench.build()
+    bench.sql("INSERT INTO lake.{raw}.orders VALUES (200, 4, 10.25, DATE'2026-02-01')")
+    node = refreshed(bench, "m", sql)
+    assert node.strategy is not None
+    assert node.strategy.name == "group_merge", node.strategy
+
+
 def test_a_day_that_passed_moves_the_rows_of_a_window(bench: Workbench) -> None:
     orders(bench)
     sql = "SELECT id, d FROM {raw}.orders WHERE d >= current_date() - 3"

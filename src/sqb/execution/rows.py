@@ -408,8 +408,8 @@ def _same_shape(
         raise Refused("SCHEMA_CHANGED", "the query gives other columns than the table has")
     names, there = list(plan.names), [column.name for column in base.columns]
     if names != there:
-        others = [mine for mine, name in zip(names, there, strict=True) if mine != name]
-        if {name.lower() for name in others} & {name.lower() for name in there}:
+        pairs = [(m.lower(), name.lower()) for m, name in zip(names, there, strict=True)]
+        if {mine for mine, name in pairs if mine != name} & {name for _, name in pairs}:
             raise Refused("SCHEMA_CHANGED", "the columns of the query stand in another order")
         names = ask()
     for col, name, column in zip(cols, names, base.columns, strict=True):
