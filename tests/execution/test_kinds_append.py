@@ -629,6 +629,28 @@ def test_rows_that_come_first_into_an_empty_source_that_is_watched_by_a_value(
     assert counts(built(bench)) == (1, 0, 2)
 
 
+def test_rows_that_come_first_into_an_empty_table_inside_an_expression(bench: Workbench) -> None:
+    bench.sql("CREATE TABLE lake.{raw}.t (id INT) USING iceberg")
+    bench.sql("CREATE TABLE lake.{raw}.u (id INT) USING iceberg")
+
+    def means(sql: str) -> None:
+        bench.write("sources/e.yml", f"sources:\n  - name: ex\n    expression: {sql}\n")
+
+    means("SELECT id FROM {raw}.t")
+    for name, kind in {"m": "append", "t": "table", "s": "scd2, unique_key id"}.items():
+        bench.model(name, f"MODEL (materialized {kind});\nSELECT id FROM ex")
+    bench.build(refresh="rows")
+    insert(bench, "t", "(1)")
+    node = built(bench, refresh="rows")
+    assert (counts(node), node.warnings) == ((1, 0, 1), ())
+    assert bench.rows("t") == bench.rows("s", "id") == [(1,)]
+    insert(bench, "u", "(9)")
+    means("SELECT id FROM {raw}.t UNION ALL SELECT id FROM {raw}.u")
+    node = built(bench, refresh="rows")
+    assert [warning.code for warning in node.warnings] == ["S315"]
+    assert bench.rows("m") == [(1,)]
+
+
 def test_a_table_above_a_log_may_become_a_view(bench: Workbench) -> None:
     log(bench, "SELECT id, v FROM s")
     bench.model("s", "SELECT id, v FROM {raw}.t")

@@ -183,7 +183,8 @@ def _by_name(run: Run, record: Record, name: str) -> Then | None:
         same = next((one for one in others if _is(run, record, one, name, facts)), None)
         if same is not None:
             return _then(record, same, facts)
-    if name in record.pins or name in read:
+    # of what an expression reads, only that tells
+    if name in read or name in record.pins or name in record.empty:
         return _then(record, name, facts)
     return None
 

@@ -111,8 +111,8 @@ def _refuse_refs(job: Job) -> None:
 def _not_read_before(job: Job) -> tuple[PlanWarning, ...]:
     """Tables that an edited query reads for the first time: what they hold entered unseen."""
     run, record = job.run, job.run.situation.recorded[job.name]
-    tables = tables_read(run, job.name) if job.forward else []
-    tables = [name for name in tables if name not in run.compiled.expressions]
+    read = run.inside(tables_read(run, job.name) if job.forward else ())
+    tables = [name for name in dict.fromkeys(read) if name not in run.compiled.expressions]
     new = [
         name
         for name in tables
