@@ -157,6 +157,7 @@ BROKEN = [
     ("an empty file", "", "P004", 1),
     ("only a comment", "-- nothing", "P004", 1),
     ("broken SQL", "SELECT a\nFROM t\nWHERE (", "P004", 3),
+    ("a call that the parser stumbles over", "SELECT a,\n  map(1) AS m FROM t", "P004", 1),
     ("two statements", "SELECT 1; SELECT 2", "P004", 1),
     ("not a query", "CREATE TABLE x AS SELECT 1", "P004", 1),
     ("a bare NULL", "SELECT 1 AS a,\n  NULL AS b", "P013", 2),

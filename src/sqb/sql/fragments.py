@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from sqlglot import exp
-from sqlglot.errors import ParseError
 
 from sqb.sql.functions import AGGREGATES, GENERATORS, SCALARS, SYNTAX, WINDOWS
 from sqb.sql.nested import Asks, Matters, Place, Unreadable, sub_queries
@@ -282,7 +281,7 @@ def _refuse_variables(node: exp.Lambda) -> None:
 def _parse(text: str) -> exp.Expr:
     try:
         found = dialect().parser().parse(dialect().tokenize(text), text)
-    except ParseError as error:
+    except Exception as error:  # what the parser does not read, and what it stumbles over
         raise Unsupported(f"the expression {text}") from error
     tree = found[0] if len(found) == 1 else None
     if tree is None or isinstance(tree, exp.Alias | exp.Command):

@@ -53,8 +53,8 @@ def _parse(tokens: Tokens, file: str) -> exp.Query:
     first_line = tokens.first_line
     try:
         parsed = dialect().parser().parse(tokens.parsed, tokens.sql)
-    except ParseError as error:
-        first = error.errors[0] if error.errors else {}
+    except Exception as error:  # its own mistakes, such as at map(1), are no traceback either
+        first = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
         near = str(first.get("highlight") or "").strip()
         raise SqbError(
             "P004",
