@@ -289,7 +289,9 @@ class Queries:
         if self.rng.random() > 0.08:
             return all_of
         sets = f"GROUPING SETS (({all_of}), ({keys[0]}))"
-        return self.rng.choice([f"ROLLUP ({all_of})", f"{all_of} WITH CUBE", sets])
+        # sqlglot reads no conditions in ROLLUP, unless they are in parentheses
+        each = ", ".join(key if key.replace(".", "").isidentifier() else f"({key})" for key in keys)
+        return self.rng.choice([f"ROLLUP ({each})", f"{all_of} WITH CUBE", sets])
 
     def sums(self, depth: int) -> tuple[str, list[Column]]:
         """Groups that a change can be merged into: sums with their counts, and that of all rows."""
