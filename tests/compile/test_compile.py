@@ -113,6 +113,7 @@ def test_an_environment_value_reaches_the_identity_through_the_cache(tmp_path: P
     ("one", "other", "same"),
     [
         ("SELECT 1 AS a", "select 1 as a -- one", True),
+        ("SELECT 1 AS a", "SELECT 1 AS a;;\n-- one;\n/* two */ ;\n", True),
         (
             "MODEL (tags [x]);\nSELECT 1 AS a",
             "MODEL (tags [y], description 'd');\nSELECT 1 AS a",

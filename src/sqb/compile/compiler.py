@@ -146,7 +146,7 @@ def compile_model(path: str, content: bytes, config: Config, scope: Scope) -> Co
     from sqb.project.kind_keys import check_kind
     from sqb.sql.expand import expand
     from sqb.sql.references import analyse_tokens
-    from sqb.sql.tokens import canonical_of, split
+    from sqb.sql.tokens import canonical_of, split_query
 
     name = check_name(stem(path), "model", file=path)
     text = split_model(decode(content, path), path)
@@ -156,10 +156,7 @@ def compile_model(path: str, content: bytes, config: Config, scope: Scope) -> Co
     check_available(header, path, text.lines)
     check_kind(header, path, text.lines)
     expanded = expand(text.body, scope, file=path, first_line=text.body_line)
-    sql = expanded.spliced.text.rstrip()
-    while sql.endswith(";"):
-        sql = sql[:-1].rstrip()
-    tokens = split(sql, file=path, first_line=text.body_line)
+    tokens = split_query(expanded.spliced.text, file=path, first_line=text.body_line)
     analysis = analyse_tokens(tokens, path)
     settings = ModelSettings(
         materialized=header.materialized,
@@ -183,7 +180,7 @@ def compile_model(path: str, content: bytes, config: Config, scope: Scope) -> Co
         name=name,
         path=path,
         settings=settings,
-        sql=sql,
+        sql=tokens.sql,
         pieces=expanded.spliced.pieces,
         body=text.body,
         first_line=text.body_line,

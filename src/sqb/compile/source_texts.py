@@ -6,7 +6,7 @@ from sqb.compile.nodes import SourceTable, SqlText
 from sqb.project.source_specs import FileSpec, Freshness
 from sqb.project.sources import Source
 from sqb.sql.references import analyse_tokens
-from sqb.sql.tokens import canonical_of, split
+from sqb.sql.tokens import canonical_of, split_query
 
 
 def source_table(source: Source) -> SourceTable:
@@ -49,6 +49,5 @@ def _probe(source: Source, freshness: Freshness | None) -> SqlText | None:
 
 def _text(source: Source, sql: str, key: str) -> SqlText:
     line = source.lines.get(key, source.line)
-    sql = sql.strip().rstrip("; \n\t")
-    tokens = split(sql, file=source.file, first_line=line)
-    return SqlText(sql, analyse_tokens(tokens, source.file), canonical_of(tokens))
+    tokens = split_query(sql.strip(), file=source.file, first_line=line)
+    return SqlText(tokens.sql, analyse_tokens(tokens, source.file), canonical_of(tokens))

@@ -27,7 +27,9 @@ def prepare(
     sql: str, config: Config, compiled: Compiled, expected: Mapping[str, Expected]
 ) -> Prepared:
     """Resolve the names of a query; everything is read as it stands now."""
-    sql = sql.strip().rstrip("; \n\t")
+    from sqb.sql.tokens import split_query
+
+    sql = split_query(sql.strip()).sql
     analysis, bindings, extra = rebind(sql, names_of(config, compiled), compiled.sources, "query")
     catalog = config.catalog.name
 

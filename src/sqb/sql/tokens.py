@@ -139,6 +139,21 @@ def split(sql: str, *, file: str | None = None, first_line: int = 1) -> Tokens:
     return Tokens(sql, parsed, [sql[t.start : t.end + 1] for t in parsed], first_line)
 
 
+def split_query(sql: str, *, file: str | None = None, first_line: int = 1) -> Tokens:
+    """``split`` without the semicolons that end a query, and what is said behind them.
+
+    >>> split_query("SELECT a FROM t; -- done;").sql
+    'SELECT a FROM t'
+    """
+    tokens = split(sql.rstrip(), file=file, first_line=first_line)
+    end = len(tokens.raws)
+    while end and tokens.raws[end - 1] == ";":
+        end -= 1
+    if end == len(tokens.raws):
+        return tokens
+    return split(sql[: tokens.parsed[end].start].rstrip(), file=file, first_line=first_line)
+
+
 def _refuse_continued_comment(
     sql: str, parsed: list[Token], file: str | None, first_line: int
 ) -> None:
