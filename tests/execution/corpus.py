@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parent))
 from proof import bag
+from pyspark.errors import PySparkException
 
 from sqb.errors import SqbError
 from sqb.execution.content_hash import quote
+from sqb.execution.failures import first_line
 from sqb.execution.rows import kinds_at
 from sqb.execution.steps import Steps
 from sqb.refresh.build import TableRef, build
@@ -92,8 +94,10 @@ def compare(spark: SparkSession, sql: str) -> str:
         return "not understood"
     except SqbError:
         return "refused"
-    except Exception:  # noqa: BLE001 - Spark knows no such table
+    except PySparkException:
         return "without its tables"
+    except Exception as error:  # noqa: BLE001 - reading it must not fail, whatever it says
+        return _fails(sql, error)
     if root is None:
         return "of the moment"
     try:
@@ -107,11 +111,15 @@ def compare(spark: SparkSession, sql: str) -> str:
     except Unsupported:
         return "not understood"
     except Exception as error:  # noqa: BLE001 - a rebuild with a warning
-        print(f"FAILS {sql}\n  {str(error).splitlines()[0]}", flush=True)
-        return "failing as plans"
+        return _fails(sql, error)
     if not same:
         print(f"DIFFERENT {sql}", flush=True)
     return "equal" if same else "different"
+
+
+def _fails(sql: str, error: Exception) -> str:
+    print(f"FAILS {sql}\n  {type(error).__name__}: {first_line(error)}", flush=True)
+    return "failing as plans"
 
 
 def _types(frame: DataFrame) -> list[str]:
@@ -139,9 +147,9 @@ def main() -> int:
         )
         log = Path(folder) / "spark.log"
         root = start_session(settings, log_file=log, app_name="corpus", environ=os.environ)
-        for file in files:
+        for number, file in enumerate(files):
             spark = root.newSession()
-            space = f"spark_catalog.file{len(seen)}"
+            space = f"spark_catalog.file{number}"
             spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {space}")
             spark.sql(f"USE {space}")
             for sql in statements(file.read_text()):

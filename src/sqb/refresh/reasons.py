@@ -13,7 +13,7 @@ CODES = {
     "FIRST_BUILD": "the table is built for the first time",
     "TARGET_MISSING": "the table is gone",
     "TARGET_MODIFIED_OUTSIDE": "the table was written by someone else",
-    "DEFINITION_CHANGED": "the query, its configuration or a view that it reads is another",
+    "DEFINITION_CHANGED": "the query, its configuration, or what it names or reads is another",
     "SCHEMA_CHANGED": "a column that is read, or one of the table's, is another",
     "FORCED": "`--force`, `--full-refresh` or `refresh full`",
     "NO_SOURCE_CHANGED": "nothing that the query reads changed",
